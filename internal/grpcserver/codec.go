@@ -13,11 +13,21 @@ import (
 // ErrNotProtobuf is the error of a message that can't be decoded.
 var ErrNotProtobuf = status.Error(codes.InvalidArgument, "the message isn't valid protobuf")
 
-// Received is a message for Codec to decode into. Streams that aren't grpc-go's own decode into Message, and set Err.
+// Received is a message for Codec to decode into. Streams that aren't grpc-go's own call Decode.
 type Received struct {
 	Message  any
 	Admitter Admitter // nil: every message is decoded
 	Err      error    // why the message wasn't decoded
+}
+
+// Decode decodes a message of size bytes with decode, if it is admitted, and sets Err.
+func (r *Received) Decode(size int, decode func(message any) error) {
+	if r.Admitter != nil {
+		if r.Err = r.Admitter.Admit(size); r.Err != nil {
+			return
+		}
+	}
+	r.Err = decode(r.Message)
 }
 
 // Admitter decides on messages by their size.
@@ -63,13 +73,11 @@ func (c codec) Unmarshal(data mem.BufferSlice, v any) error {
 	if !ok {
 		return c.CodecV2.Unmarshal(data, v)
 	}
-	if received.Admitter != nil {
-		if received.Err = received.Admitter.Admit(data.Len()); received.Err != nil {
-			return nil
+	received.Decode(data.Len(), func(message any) error {
+		if c.CodecV2.Unmarshal(data, message) != nil {
+			return ErrNotProtobuf
 		}
-	}
-	if err := c.CodecV2.Unmarshal(data, received.Message); err != nil {
-		received.Err = ErrNotProtobuf
-	}
+		return nil
+	})
 	return nil
 }

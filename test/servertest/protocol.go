@@ -43,6 +43,7 @@ var Protocols = []Protocol{
 	Native,
 	GRPCGo,
 	GRPC,
+	{Name: "gRPC on HTTP 1.1", Options: []connect.ClientOption{connect.WithGRPC()}},
 	{Name: "gRPC-Web", HTTP2: true, Options: []connect.ClientOption{connect.WithGRPCWeb()}},
 	{Name: "gRPC-Web on HTTP 1.1", Options: []connect.ClientOption{connect.WithGRPCWeb()}},
 	{Name: "Connect", HTTP2: true},

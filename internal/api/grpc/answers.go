@@ -8,7 +8,6 @@ import (
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
-	"github.com/tidemark-dev/tidemark/internal/api/web"
 	"github.com/tidemark-dev/tidemark/internal/grpcserver"
 )
 
@@ -26,11 +25,11 @@ var errUnreadAnswer = status.Error(codes.DeadlineExceeded, "the answer was not r
 func (a answers) begin(ctx context.Context) (send func(func() error) error, stop func()) {
 	ends := time.Now().Add(a.limit)
 	if r := requestOf(ctx); r != nil {
-		r.setDeadlines(time.Time{}, ends)
+		setDeadlines(r, time.Time{}, ends)
 		return func(message func() error) error {
 			if stalled := time.Now().Add(a.stall); stalled.Before(ends) {
-				r.setDeadlines(time.Time{}, stalled)
-				defer r.setDeadlines(time.Time{}, ends)
+				setDeadlines(r, time.Time{}, stalled)
+				defer setDeadlines(r, time.Time{}, ends)
 			}
 			return message()
 		}, func() {}
@@ -46,7 +45,7 @@ func (a answers) begin(ctx context.Context) (send func(func() error) error, stop
 // connectionOf returns the client's address, with its port.
 func connectionOf(ctx context.Context) (address string) {
 	if r := requestOf(ctx); r != nil {
-		r.tell(func(c *web.Call) { address = c.Request().RemoteAddr })
+		address = r.Request().RemoteAddr
 	} else if p, ok := peer.FromContext(ctx); ok {
 		address = p.Addr.String()
 	}

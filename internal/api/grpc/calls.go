@@ -99,7 +99,7 @@ func (m *method) stream(handler grpc.StreamHandler) grpc.StreamHandler {
 type call struct {
 	ctx      context.Context //nolint:containedctx // of the call, as in grpc-go
 	method   *method
-	request  *request // on the HTTP port
+	request  *web.Call // on the HTTP port
 	started  time.Time
 	id       string // of the request; requestID returns it
 	received bool   // the first message was waited for
@@ -167,9 +167,9 @@ func (c *call) endSpan(outcome codes.Code) {
 func (c *call) finish() {
 	if c.request != nil {
 		if c.method.streams && c.ctx.Err() == nil { // a deadline of a closed stream would keep it in memory until then
-			c.request.setDeadlines(time.Time{}, time.Now().Add(web.AnswerTimeout)) // for the end of the answer
+			setDeadlines(c.request, time.Time{}, time.Now().Add(web.AnswerTimeout)) // for the end of the answer
 		}
-		c.request.tell(func(w *web.Call) { w.SetOutcome(c.status, c.err) })
+		c.request.SetOutcome(c.status, c.err)
 		return
 	}
 	c.method.counts.Done(c.ctx, web.Outcome{
@@ -257,7 +257,7 @@ func (c *call) explain(err error) error {
 
 func (c *call) logPanic(p any) {
 	if c.request != nil {
-		c.request.tell(func(w *web.Call) { w.LogPanic(p) })
+		c.request.LogPanic(p)
 		return
 	}
 	c.method.counts.LogPanic(c.requestID(), p)
@@ -304,25 +304,31 @@ func (c *call) read(message any, read func(any) error, first bool) (err error) {
 	return &unreadError{cause: err}
 }
 
-// Admit counts a large message as further requests before it is decoded. On the HTTP port that was done with its body.
-func (c *call) Admit(size int) error {
-	if c.request != nil {
-		return nil
+// Admit counts a large message, before it is decoded, as further requests. On the HTTP port also its memory counts until
+// the call ends: both were counted with its body, and only what it has more is counted here, since that was compressed.
+// So what calls have sent takes at most as much memory as all bodies and, while it is decompressed, a message for each
+// turn of large bodies. Messages of streams of requests are small there.
+func (c *call) Admit(size int) (err error) {
+	switch {
+	case c.request == nil:
+		err = web.CountBody(c.ctx, int64(size))
+	case !c.method.asks:
+		err = c.request.Inflated(size)
 	}
-	err := web.CountBody(c.ctx, int64(size))
 	c.refused = err != nil
 	return err
 }
 
-// arrived lets the next large body be decoded, and removes the deadlines of net/http for a request whose answer is a
-// stream: it has no time limit.
+// arrived lets the next large body be decoded. A call whose answer is a stream may last: it doesn't keep the memory of
+// the message, and has no deadlines of net/http.
 func (c *call) arrived() {
-	if c.request == nil {
-		return
-	}
-	c.request.tell((*web.Call).Decoded)
-	if c.method.streams {
-		c.request.setDeadlines(time.Time{}, time.Time{})
+	switch {
+	case c.request == nil:
+	case c.method.streams:
+		c.request.Forget()
+		setDeadlines(c.request, time.Time{}, time.Time{})
+	default:
+		c.request.Decoded()
 	}
 }
 

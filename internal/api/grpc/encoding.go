@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"strings"
 
-	"connectrpc.com/vanguard"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -23,15 +22,35 @@ func (e *encodingError) GRPCStatus() *status.Status { return status.New(codes.Un
 
 // Content types of gRPC, which can have the format of the messages after a plus sign.
 const (
-	typeGRPC    = "application/grpc"
-	typeGRPCWeb = "application/grpc-web"
+	typeGRPC          = "application/grpc"
+	typeGRPCWeb       = "application/grpc-web"
+	typeConnectStream = "application/connect+"
+
+	formatProto = "proto"
+	formatJSON  = "json"
+
+	gzipName = "gzip"
+
+	headerContentType     = "Content-Type"
+	headerContentEncoding = "Content-Encoding"
 )
 
+// compressionHeader returns the name of the header with the compression of a call's messages.
+func compressionHeader(h http.Header) string {
+	switch kind := h.Get(headerContentType); {
+	case strings.HasPrefix(kind, typeGRPC):
+		return "Grpc-Encoding"
+	case strings.HasPrefix(kind, typeConnectStream):
+		return "Connect-Content-Encoding"
+	}
+	return headerContentEncoding
+}
+
 // checkEncoding refuses calls of gRPC and gRPC-Web on the HTTP port whose messages have a form, a format or a
-// compression that vanguard doesn't know: it would answer without a gRPC status.
+// compression that the connect library doesn't know: it would answer without a gRPC status.
 func checkEncoding(c *web.Call) error {
 	header := c.Request().Header
-	kind := header.Get("Content-Type")
+	kind := header.Get(headerContentType)
 	if !strings.HasPrefix(kind, typeGRPC) {
 		return nil
 	}
@@ -39,14 +58,14 @@ func checkEncoding(c *web.Call) error {
 	if protocol != typeGRPC && protocol != typeGRPCWeb {
 		return &encodingError{fmt.Sprintf("%.64q isn't supported, only %s and %s", protocol, typeGRPC, typeGRPCWeb)}
 	}
-	if format != vanguard.CodecProto && format != vanguard.CodecJSON {
+	if format != formatProto && format != formatJSON {
 		return &encodingError{fmt.Sprintf("messages in %.64q aren't supported, only in proto and json", format)}
 	}
 	switch compression := header.Get("Grpc-Encoding"); compression {
-	case "", vanguard.CompressionIdentity, vanguard.CompressionGzip:
+	case "", "identity", gzipName:
 		return nil
 	default:
-		c.Response().Header().Set("Grpc-Accept-Encoding", vanguard.CompressionGzip)
+		c.Response().Header().Set("Grpc-Accept-Encoding", gzipName)
 		return &encodingError{fmt.Sprintf("grpc-encoding %.64q isn't supported, only gzip and identity", compression)}
 	}
 }
@@ -55,7 +74,7 @@ func checkEncoding(c *web.Call) error {
 func splitType(contentType string) (protocol, format string) {
 	protocol, format, found := strings.Cut(withoutParameters(contentType), "+")
 	if !found {
-		format = vanguard.CodecProto
+		format = formatProto
 	}
 	return protocol, format
 }
@@ -69,7 +88,7 @@ func withoutParameters(contentType string) string {
 // answerable returns a request with a content type that connect recognizes if it is one of gRPC, so that the answer has
 // a gRPC status. In gRPC-Web the status is in the headers, where clients of other forms of it expect it, too.
 func answerable(r *http.Request) *http.Request {
-	sent := r.Header.Get("Content-Type")
+	sent := r.Header.Get(headerContentType)
 	if !strings.HasPrefix(sent, typeGRPC) {
 		return r
 	}
@@ -78,14 +97,14 @@ func answerable(r *http.Request) *http.Request {
 		kind = typeGRPCWeb
 	}
 	changed := *r
-	changed.Header = http.Header{"Content-Type": {kind}}
+	changed.Header = http.Header{headerContentType: {kind}}
 	return &changed
 }
 
 // notProtobuf returns the error of a message that can't be decoded, which is err unless the client says that the
-// message has another format. On the HTTP port vanguard has translated it.
+// message has another format. On the HTTP port JSON is decoded as JSON.
 func notProtobuf(ctx context.Context, err error) error {
-	if _, format := splitType(metadataOf(ctx, "content-type")); format != vanguard.CodecProto {
+	if _, format := splitType(metadataOf(ctx, "content-type")); format != formatProto {
 		return &encodingError{fmt.Sprintf("messages in %.64q aren't supported here, only in proto; the HTTP port also has "+
 			"json", format)}
 	}

@@ -103,20 +103,12 @@ type Services struct {
 	limits     Limits
 	served     []served
 	native     func() *grpcserver.Server // on its own listener; created on first use, since it starts goroutines
-	onRoutes   *grpc.Server              // on the HTTP port
-	lines      map[string]streamed       // of the HTTP port, by path
 	arrivals   grpcserver.Arrivals       // on the listener of its own
 	onLoopback atomic.Bool               // the listener of its own is on a loopback address
 	keepalives keepalives
 	answers    answers // of queries
 	fetched    answers // of FetchMatches
 	queries    *slots
-}
-
-// streamed is a method whose answer is a stream.
-type streamed struct {
-	handler grpc.StreamHandler
-	impl    any
 }
 
 // served is a service and its description.
@@ -133,7 +125,7 @@ func New(o Options) *Services {
 		QueryPage:    min(cmp.Or(o.Limits.QueryPage, DefaultQueryPage), LargestQueryPage),
 	}
 	s := &Services{
-		router: o.Router, limits: limits, lines: map[string]streamed{}, answers: defaultAnswers,
+		router: o.Router, limits: limits, answers: defaultAnswers,
 		fetched:    defaultFetchAnswers,
 		keepalives: defaultKeepalives, queries: newSlots(o.Router.Draining()),
 		arrivals: grpcserver.Arrivals{
@@ -160,8 +152,7 @@ func New(o Options) *Services {
 		{&reflectionv1alpha.ServerReflection_ServiceDesc,
 			newReflector[reflectionv1alpha.ServerReflection_ServerReflectionInfoServer](s, reflection.NewServer)},
 	}
-	s.native = sync.OnceValue(func() *grpcserver.Server { return grpcserver.New(s.server(false, s.nativeOptions()...)) })
-	s.onRoutes = s.server(true)
+	s.native = sync.OnceValue(func() *grpcserver.Server { return grpcserver.New(s.server(s.nativeOptions()...)) })
 	return s
 }
 
@@ -177,30 +168,27 @@ func (s *Services) GetServiceInfo() map[string]grpc.ServiceInfo {
 	return infos
 }
 
-// server returns a server of all services. onRoutes is set if its calls come from routes of the router.
-func (s *Services) server(onRoutes bool, options ...grpc.ServerOption) *grpc.Server {
-	stray := &method{http: onRoutes, counts: s.router.Stray(), router: s.router}
+// server returns a server of all services for the listener of gRPC.
+func (s *Services) server(options ...grpc.ServerOption) *grpc.Server {
+	stray := &method{counts: s.router.Stray(), router: s.router}
 	made := grpc.NewServer(append(options,
 		grpc.ForceServerCodecV2(grpcserver.Codec()), grpc.MaxRecvMsgSize(s.limits.MessageBytes),
 		grpc.MaxSendMsgSize(max(largestAnswer, s.limits.MessageBytes+largestOverhead)),
 		grpc.UnknownServiceHandler(stray.stream(unknown)),
 	)...)
 	for _, one := range s.served {
-		desc := around(one.desc, func(path string) *method {
-			m := &method{
-				path: path, http: onRoutes, drained: s.router.Draining(), router: s.router, need: needOf(path),
-			}
-			if !onRoutes {
-				m.counts, m.arrivals, m.onLoopback = s.router.Procedure(path), &s.arrivals, &s.onLoopback
-			}
-			return m
-		})
-		made.RegisterService(desc, one.impl)
-		for _, d := range desc.Streams {
-			if onRoutes {
-				s.lines["/"+desc.ServiceName+"/"+d.StreamName] = streamed{handler: d.Handler, impl: one.impl}
-			}
-		}
+		made.RegisterService(s.around(one.desc, false), one.impl)
 	}
 	return made
+}
+
+// around returns the description of a service whose calls are checked and counted. onRoutes is set for the HTTP port.
+func (s *Services) around(desc *grpc.ServiceDesc, onRoutes bool) *grpc.ServiceDesc {
+	return around(desc, func(path string) *method {
+		m := &method{path: path, http: onRoutes, drained: s.router.Draining(), router: s.router, need: needOf(path)}
+		if !onRoutes {
+			m.counts, m.arrivals, m.onLoopback = s.router.Procedure(path), &s.arrivals, &s.onLoopback
+		}
+		return m
+	})
 }

@@ -2,47 +2,47 @@ package grpc
 
 import (
 	"compress/gzip"
-	"errors"
-	"fmt"
 	"io"
-
-	"connectrpc.com/connect"
 )
 
-// newGzipCompressor returns a compressor of answers on the HTTP port.
-func newGzipCompressor() connect.Compressor { return gzip.NewWriter(io.Discard) }
-
-// gzipDecompressors returns a constructor of decompressors that refuse messages of more than most bytes. vanguard
-// limits only the compressed size.
-func gzipDecompressors(most int64) func() connect.Decompressor {
-	return func() connect.Decompressor { return &gzipDecompressor{most: most} }
-}
-
-// gzipDecompressor is a gzip.Reader with a limit on the decompressed size of a message.
-type gzipDecompressor struct {
+// inflater decompresses messages of up to most bytes, and no more of a larger one. The connect library alone would
+// decompress all of it, to say how large it is.
+type inflater struct {
 	gzip.Reader
-	most, read int64
+
+	most, read int
 }
 
 // Reset begins a message.
-func (d *gzipDecompressor) Reset(r io.Reader) error {
-	d.read = 0
-	return clientsFault(d.Reader.Reset(r))
+func (i *inflater) Reset(r io.Reader) error {
+	i.read = 0
+	return i.Reader.Reset(r)
 }
 
-// Read decompresses a part of a message.
-func (d *gzipDecompressor) Read(p []byte) (int, error) {
-	n, err := d.Reader.Read(p)
-	if d.read += int64(n); d.read > d.most {
-		return 0, connect.NewError(connect.CodeResourceExhausted, fmt.Errorf("the message has more than %d bytes", d.most))
+// Read decompresses a part of a message. Errors: those of gzip, and a *connect.Error if the message is too large.
+func (i *inflater) Read(p []byte) (int, error) {
+	n, err := i.Reader.Read(p)
+	if i.read += n; i.read > i.most {
+		return 0, connectError(tooLarge(int64(i.most)))
 	}
-	return n, clientsFault(err)
+	return n, err
 }
 
-// clientsFault returns err as an error caused by the client.
-func clientsFault(err error) error {
-	if err == nil || errors.Is(err, io.EOF) {
-		return err
+// inflate returns a message of at most most bytes that is compressed. The error has a gRPC status.
+func inflate(data io.Reader, most int) ([]byte, error) {
+	i := inflater{most: most}
+	err := i.Reset(data)
+	if err != nil {
+		return nil, errNotGzip(err)
 	}
-	return connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("the message isn't valid gzip: %w", err))
+	text, err := io.ReadAll(&i)
+	switch {
+	case i.read > most:
+		return nil, tooLarge(int64(most))
+	case err != nil:
+		return nil, errNotGzip(err)
+	}
+	return text, nil
 }
+
+func errNotGzip(err error) error { return badRequest("the message isn't valid gzip: " + err.Error()) }

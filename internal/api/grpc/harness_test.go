@@ -46,6 +46,7 @@ type harness struct {
 const (
 	maxBodyBytes = 80 << 10 // more than bodies that don't take turns
 	maxStreams   = 40
+	bodyMemory   = 8 << 20
 )
 
 func start(t testing.TB, changes ...func(*grpc.Services)) *harness {
@@ -59,7 +60,7 @@ func serve(t testing.TB, m *matches, guard *access.Guard, changes ...func(*grpc.
 	h := &harness{t: t, logs: servertest.NewLogs(), matches: m, metrics: prometheus.NewRegistry()}
 	h.router = web.New(web.Options{
 		Guard:  guard,
-		Logger: slog.New(h.logs), Metrics: h.metrics, MaxBodyBytes: maxBodyBytes, BodyMemory: 8 << 20, ReadTimeout: time.Minute,
+		Logger: slog.New(h.logs), Metrics: h.metrics, MaxBodyBytes: maxBodyBytes, BodyMemory: bodyMemory, ReadTimeout: time.Minute,
 		Ready: func(context.Context) error {
 			if err := h.ready.Load(); err != nil {
 				return *err
@@ -151,6 +152,7 @@ type matches struct {
 	made        int // tickets
 	definitions []matchmaking.Definition
 	walking     func() // called before a queue's tickets are read; may be nil
+	creating    func() // called before a ticket is created; may be nil
 	backfills   backfills
 	director    director
 	token       func(ctx context.Context, ticket string, created time.Time) string
@@ -167,6 +169,11 @@ func (m *matches) locked(call func() error) error {
 }
 
 func (m *matches) Create(_ context.Context, n service.NewTicket) (created matchmaking.Ticket, isNew bool, err error) {
+	var creating func()
+	m.set(func() { creating = m.creating })
+	if creating != nil {
+		creating()
+	}
 	err = m.locked(func() error {
 		if t := m.tickets[n.ID]; t != nil {
 			created = *t

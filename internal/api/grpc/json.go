@@ -1,12 +1,16 @@
 package grpc
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"google.golang.org/genproto/googleapis/api/annotations"
 	"google.golang.org/grpc"
@@ -19,6 +23,8 @@ import (
 
 	"github.com/tidemark-dev/tidemark/internal/api/web"
 	"github.com/tidemark-dev/tidemark/internal/grpcserver"
+	"github.com/tidemark-dev/tidemark/internal/unsent"
+	"github.com/tidemark-dev/tidemark/internal/wire"
 )
 
 // jsonPath is one of Open Match's paths for HTTP with JSON, from the annotation of its method.
@@ -54,77 +60,133 @@ func jsonPathOf(m protoreflect.MethodDescriptor) (p jsonPath, ok bool) {
 	return p, true
 }
 
-// jsonLines is a route of a method whose answer is a stream.
-type jsonLines struct {
+// jsonCall is a route of a JSON path.
+type jsonCall struct {
 	procedure
 	jsonPath
 }
 
-// serve answers with a line for each message.
-func (p jsonLines) serve(c *web.Call) error {
-	body, err := c.Body()
-	release := func() {}
-	if err == nil {
-		release = sync.OnceFunc(body.Release)
-		defer release()
-		err = p.check(c, body.Bytes)
+// fail answers a call that failed before it reached a service.
+func (p jsonCall) fail(c *web.Call, err error) {
+	clientErr := failedCall(c, err)
+	if p.stream != nil {
+		(&jsonStream{response: c.Response()}).end(c.Status(), clientErr)
+		return
 	}
+	writeJSONError(c, c.Status(), clientErr)
+}
+
+// serve answers with a message, or with a line for each message if the answer is a stream.
+func (p jsonCall) serve(c *web.Call) error {
+	body, err := p.body(c, c.Request().Header.Get(headerContentEncoding))
 	if err != nil {
 		p.fail(c, err)
 		return nil
 	}
-	limit, err := timeoutOf(c.Request().Header, true)
-	if err != nil {
-		p.fail(c, badRequest(err.Error()))
+	release := sync.OnceFunc(body.Release)
+	defer release()
+	if err := p.checkJSON(c, body.Bytes); err != nil {
+		p.fail(c, err)
 		return nil
 	}
-	ctx := c.Context()
-	if limit.limited {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, limit.duration)
-		defer cancel()
+	ctx, cancel, err := withTimeout(c.Context(), c.Request().Header, headerGRPCTimeout)
+	if err != nil {
+		p.fail(c, err)
+		return nil
 	}
+	defer cancel()
 	c.SetHeaders()
-	from := &request{call: c}
-	defer from.end()
-	ctx = metadataIn(context.WithValue(ctx, requestKey{}, from), c.Request().Header)
-	stream := &jsonStream{ctx: ctx, response: c.Response(), fill: func(m proto.Message) error {
-		defer release() // the stream may last
-		return p.fill(m, c, body)
-	}}
-	method := p.lines[p.method]
-	if err := method.handler(method.impl, stream); err != nil {
-		told, code := status.Convert(err), c.Status()
-		if code == web.StatusClientGone { // for metrics and log; a client may still be connected after its timeout
-			code = http.StatusGatewayTimeout
-		}
-		stream.end(code, told)
+	ctx = p.begin(ctx, c)
+	if p.stream == nil {
+		p.answer(ctx, c, func(message any) error {
+			p.decode(c, body.Bytes, message.(*grpcserver.Received))
+			return nil
+		})
+		return nil
+	}
+	p.answerLines(c, &jsonStream{ctx: ctx, response: c.Response(), read: func(into *grpcserver.Received) {
+		defer release() // the call may last
+		p.decode(c, body.Bytes, into)
+	}})
+	return nil
+}
+
+// checkJSON checks a request before its body is decoded.
+func (p jsonCall) checkJSON(c *web.Call, body []byte) error {
+	switch encoding := c.Request().Header.Get(headerContentEncoding); {
+	case encoding != "" && encoding != "identity" && encoding != gzipName:
+		return &encodingError{fmt.Sprintf("content-encoding %.64q isn't supported, only gzip and identity", encoding)}
+	case len(body) > p.most:
+		return tooLarge(int64(p.most))
+	case !utf8.ValidString(c.Request().URL.Path):
+		return badRequest("the path isn't UTF-8")
 	}
 	return nil
 }
 
-// fill decodes the request. The path's values override the body's. The body isn't needed afterwards.
-func (p jsonLines) fill(m proto.Message, c *web.Call, body *web.Buffer) error {
-	if p.hasBody && len(body.Bytes) > 0 {
-		if err := jsonIn.Unmarshal(body.Bytes, m); err != nil {
-			return badRequest(err.Error())
+// answer calls a service whose answer is one message.
+func (p jsonCall) answer(ctx context.Context, c *web.Call, receive func(any) error) {
+	message, err := p.unary(p.impl, ctx, receive, nil)
+	if err != nil {
+		clientErr := status.Convert(err)
+		writeJSONError(c, jsonStatus(clientErr.Code()), clientErr)
+		return
+	}
+	text, err := appendJSON(jsonOut, nil, message.(proto.Message))
+	if err == nil {
+		err = unsent.From(ctx).Grow(int64(len(text))) // before the status is sent
+	}
+	if err != nil {
+		p.fail(c, err)
+		return
+	}
+	writeJSON(c, http.StatusOK, text)
+}
+
+// answerLines calls a service whose answer is a stream.
+func (p jsonCall) answerLines(c *web.Call, stream *jsonStream) {
+	err := p.stream(p.impl, stream)
+	if err == nil {
+		return
+	}
+	code := c.Status()
+	if code == web.StatusClientGone { // for metrics and log; a client may still be connected after its timeout
+		code = http.StatusGatewayTimeout
+	}
+	stream.end(code, status.Convert(err))
+}
+
+// decode decodes a request. The path's values override the body's, which isn't needed afterwards.
+func (p jsonCall) decode(c *web.Call, body []byte, into *grpcserver.Received) {
+	if !p.hasBody {
+		body = nil
+	} else if c.Request().Header.Get(headerContentEncoding) == gzipName {
+		if body, into.Err = inflate(bytes.NewReader(body), p.most); into.Err != nil {
+			return
 		}
 	}
-	if p.parameter != "" {
-		field := m.ProtoReflect().Descriptor().Fields().ByName(protoreflect.Name(p.parameter))
-		m.ProtoReflect().Set(field, protoreflect.ValueOfString(c.Param(0)))
-	}
-	return nil
+	into.Decode(len(body), func(message any) error {
+		m := message.(proto.Message)
+		if len(body) > 0 {
+			if err := readJSON(body, m); err != nil {
+				return err
+			}
+		}
+		if p.parameter != "" {
+			field := m.ProtoReflect().Descriptor().Fields().ByName(protoreflect.Name(p.parameter))
+			m.ProtoReflect().Set(field, protoreflect.ValueOfString(c.Param(0)))
+		}
+		return nil
+	})
 }
 
 // jsonStream is the stream of a JSON path whose answer has many messages, each a line {"result": …}, and at the end a
-// line {"error": …} if the call failed, also if nothing precedes it, as grpc-gateway has it in Open Match. vanguard
-// doesn't translate streams to JSON.
+// line {"error": …} if the call failed, also if nothing precedes it, as grpc-gateway has it in Open Match.
 type jsonStream struct {
 	grpc.ServerStream                 // nil: only RecvMsg, SendMsg, Context and SetHeader are called
 	ctx               context.Context //nolint:containedctx // of the call, as in grpc-go
 	response          http.ResponseWriter
-	fill              func(proto.Message) error // reads the request
+	read              func(*grpcserver.Received) // reads the request; nil: it has been read
 	begun             bool
 }
 
@@ -136,12 +198,12 @@ func (s *jsonStream) SetHeader(metadata.MD) error { return nil }
 
 // RecvMsg reads the only message of the request.
 func (s *jsonStream) RecvMsg(message any) error {
-	if s.fill == nil {
+	if s.read == nil {
 		return io.EOF
 	}
-	fill := s.fill
-	s.fill = nil
-	return fill(message.(*grpcserver.Received).Message.(proto.Message))
+	s.read(message.(*grpcserver.Received))
+	s.read = nil
+	return nil
 }
 
 // SendMsg writes a line.
@@ -157,7 +219,7 @@ func (s *jsonStream) SendMsg(message any) error {
 func (s *jsonStream) write(code int, data []byte) error {
 	if !s.begun {
 		s.begun = true
-		s.response.Header().Set("Content-Type", "application/json")
+		s.response.Header().Set(headerContentType, wire.MediaJSON)
 		s.response.WriteHeader(code)
 	}
 	if _, err := s.response.Write(data); err != nil {
@@ -180,37 +242,39 @@ func inOpenMatch(o protojson.MarshalOptions) protojson.MarshalOptions {
 }
 
 // end writes the error of the call.
-func (s *jsonStream) end(code int, told *status.Status) {
-	s.writeError(code, newJSONErrorLine(code, told))
-}
-
-func (s *jsonStream) writeError(code int, e any) {
-	data, err := json.Marshal(e)
+func (s *jsonStream) end(code int, clientErr *status.Status) {
+	text, err := json.Marshal(newJSONErrorLine(code, clientErr))
 	if err != nil {
 		return // impossible: it has only texts, numbers and JSON
 	}
-	_ = s.write(code, append(data, '\n')) // fails only if the client has gone
+	_ = s.write(code, append(text, '\n')) // fails only if the client has gone
 }
 
-// failJSON answers a call of a JSON path that failed before it reached a service.
-func failJSON(c *web.Call, err error) {
-	told := failedCall(c, err)
-	(&jsonStream{response: c.Response()}).writeError(c.Status(), newJSONError(told))
+// writeJSONError answers with the error of a call.
+func writeJSONError(c *web.Call, code int, clientErr *status.Status) {
+	text, err := json.Marshal(newJSONError(clientErr))
+	if err != nil {
+		return // impossible: it has only texts, numbers and JSON
+	}
+	writeJSON(c, code, append(text, '\n'))
 }
 
-// failJSONLines is failJSON for a path whose answer is a stream.
-func failJSONLines(c *web.Call, err error) {
-	told := failedCall(c, err)
-	(&jsonStream{response: c.Response()}).end(c.Status(), told)
+// writeJSON answers with JSON.
+func writeJSON(c *web.Call, code int, text []byte) {
+	header := c.Response().Header()
+	header.Set(headerContentType, wire.MediaJSON)
+	header.Set("Content-Length", strconv.Itoa(len(text)))
+	c.Response().WriteHeader(code)
+	_, _ = c.Response().Write(text) // fails only if the client has gone
 }
 
-// failedCall sets the outcome and the headers of a call that failed before it reached a service, and returns the error
-// for the client.
+// failedCall sets the outcome and the headers of a call that failed outside of a service, and returns the error for the
+// client.
 func failedCall(c *web.Call, err error) *status.Status {
-	told := toldOf(c.Context(), err)
-	c.SetOutcome(statusOf(told.Code(), err), err)
+	clientErr := toldOf(c.Context(), err)
+	c.SetOutcome(statusOf(clientErr.Code(), err), err)
 	c.SetHeaders()
-	return told
+	return clientErr
 }
 
 // metadataIn returns a context with the headers of a request as metadata of its call.

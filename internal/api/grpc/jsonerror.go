@@ -29,6 +29,18 @@ type jsonStreamError struct {
 	Details    []json.RawMessage `json:"details,omitempty"`
 }
 
+// jsonStatus returns the HTTP status of the error of a call whose answer isn't a stream, as grpc-gateway has it.
+func jsonStatus(code codes.Code) int {
+	switch code {
+	case codes.FailedPrecondition:
+		return http.StatusBadRequest
+	case codes.ResourceExhausted:
+		return http.StatusTooManyRequests
+	default:
+		return statusOfCode(code)
+	}
+}
+
 // newJSONError returns the error of a call.
 func newJSONError(told *status.Status) jsonError {
 	return jsonError{Error: told.Message(), Code: told.Code(), Message: told.Message(), Details: jsonDetails(told)}

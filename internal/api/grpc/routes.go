@@ -11,10 +11,9 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"connectrpc.com/connect"
-	"connectrpc.com/vanguard"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -37,33 +36,17 @@ var (
 // AddRoutes adds a route for each procedure to the router, for clients of gRPC, gRPC-Web and Connect, and Open Match's
 // JSON paths. It must be called at most once.
 func (s *Services) AddRoutes() {
-	r := &routes{Services: s, calls: s.transcoder(newJSONCodec), jsonPaths: s.transcoder(newPathCodec)}
 	for _, one := range s.served {
-		methods := descriptorOf(one.desc.ServiceName).Methods()
-		for i := range methods.Len() {
-			r.add(methods.Get(i))
+		desc, methods := s.around(one.desc, true), descriptorOf(one.desc.ServiceName).Methods()
+		for _, d := range desc.Methods {
+			s.addRoute(methods.ByName(protoreflect.Name(d.MethodName)), serving{impl: one.impl, unary: d.Handler})
+		}
+		for _, d := range desc.Streams {
+			s.addRoute(methods.ByName(protoreflect.Name(d.StreamName)),
+				serving{impl: one.impl, stream: d.Handler, asks: d.ClientStreams})
 		}
 	}
 	s.router.FailUnrouted(isGRPC, failUnrouted)
-}
-
-// transcoder returns a handler that turns requests of all protocols into gRPC for the services.
-func (s *Services) transcoder(newCodec func(vanguard.TypeResolver) vanguard.Codec) http.Handler {
-	var all []*vanguard.Service
-	for _, one := range s.served {
-		all = append(all, vanguard.NewService(one.desc.ServiceName, http.HandlerFunc(s.serveTranslated)))
-	}
-	calls, err := vanguard.NewTranscoder(all, vanguard.WithDefaultServiceOptions(
-		vanguard.WithTargetProtocols(vanguard.ProtocolGRPC), vanguard.WithTargetCodecs(vanguard.CodecProto),
-		// of answers too, as JSON
-		vanguard.WithMaxMessageBufferBytes(uint32(4*max(largestAnswer, s.limits.MessageBytes))),
-		vanguard.WithNoTargetCompression(),
-	), vanguard.WithCodec(newCodec), vanguard.WithCompression(vanguard.CompressionGzip, newGzipCompressor,
-		gzipDecompressors(int64(s.limits.MessageBytes))))
-	if err != nil {
-		panic(fmt.Sprintf("translate the protocols of HTTP: %v", err)) // impossible: the services are generated
-	}
-	return calls
 }
 
 func descriptorOf(service string) protoreflect.ServiceDescriptor {
@@ -74,115 +57,144 @@ func descriptorOf(service string) protoreflect.ServiceDescriptor {
 	return found.(protoreflect.ServiceDescriptor)
 }
 
-// routes serves the services on the HTTP port.
-type routes struct {
-	*Services
-	calls     http.Handler // translates requests into calls
-	jsonPaths http.Handler // the same for JSON paths, which have another form of JSON
-}
-
 // procedure is a route of a method.
 type procedure struct {
-	*routes
-	method string
-	most   int // bytes of a message
-	fail   func(*web.Call, error)
-	json   bool   // the route is a JSON path
-	empty  []byte // stands for an empty body; nil: nothing does
+	serving
+
+	method  string
+	most    int          // bytes of a message
+	handler http.Handler // of the protocols Connect, gRPC and gRPC-Web
 }
 
 // shortRequestBytes is the largest message of procedures with small messages: a long call can retain its message.
 const shortRequestBytes = 4 << 10
 
-// add adds the routes of a method, so that each has its own metrics.
-func (r *routes) add(m protoreflect.MethodDescriptor) {
+// addRoute adds the routes of a method, so that each has its own metrics.
+func (s *Services) addRoute(d protoreflect.MethodDescriptor, m serving) {
 	p := procedure{
-		routes: r, method: "/" + string(m.Parent().FullName()) + "/" + string(m.Name()), most: r.limits.MessageBytes,
-		fail: failCall,
+		serving: m, method: "/" + string(d.Parent().FullName()) + "/" + string(d.Name()), most: s.limits.MessageBytes,
 	}
-	api, needed := web.API{Router: r.router, Fail: p.refuse}, needOf(p.method)
+	needed := needOf(p.method)
 	if !needed.large {
 		p.most = min(p.most, shortRequestBytes)
 	}
-	one := web.Route{
+	byGet := needed.reads && m.unary != nil
+	p.handler = s.connectHandler(p.method, m, p.most, byGet)
+	route := web.Route{
 		Method: http.MethodPost, Path: p.method, Query: web.QueryIgnored, Action: needed.action, Open: needed.open,
 		Large: needed.reads, Handle: p.serve,
 	}
-	if m.IsStreamingClient() {
-		one.Handle = p.serveStream
-		api.Add(one)
-		return
+	if m.asks {
+		route.Handle = p.serveStream
 	}
-	api.Add(one)
-	if path, ok := jsonPathOf(m); ok {
-		p.json, p.fail = true, failJSON
-		if path.hasBody {
-			p.empty = []byte("{}") // as in grpc-gateway
-		}
-		one.Method, one.Path, one.Handle = path.verb, path.path, p.serve
-		if m.IsStreamingServer() {
-			p.fail = failJSONLines
-			one.Handle = jsonLines{procedure: p, jsonPath: path}.serve
-		}
-		api.Fail = p.refuse
-		api.Add(one)
+	api := web.API{Router: s.router, Fail: refuseBy(failCall)}
+	api.Add(route)
+	if byGet {
+		route.Method, route.Handle = http.MethodGet, p.serveGet
+		api.Add(route)
+	}
+	if path, ok := jsonPathOf(d); ok {
+		call := jsonCall{procedure: p, jsonPath: path}
+		route.Method, route.Path, route.Handle = path.verb, path.path, call.serve
+		web.API{Router: s.router, Fail: refuseBy(call.fail)}.Add(route)
 	}
 }
 
-// refuse answers a request that isn't served, in the form of the client's protocol.
-func (p procedure) refuse(c *web.Call, err error) {
-	var e *fault.Error
-	switch {
-	case !errors.As(err, &e):
-	case e.Kind == fault.Unauthenticated, e.Kind == fault.Limited, e.Slug == fault.SlugNotGranted,
-		e.Slug == fault.SlugTokenInQuery:
-		c.SetRetryAfter(web.ProblemOf(err).RetryAfter)
-		p.fail(c, err)
-		return
+// refuseBy returns how a request that isn't served is answered: in the form of the client's protocol, by fail, if its
+// client has to understand the error.
+func refuseBy(fail func(*web.Call, error)) func(*web.Call, error) {
+	return func(c *web.Call, err error) {
+		var e *fault.Error
+		switch {
+		case !errors.As(err, &e):
+		case e.Kind == fault.Unauthenticated, e.Kind == fault.Limited, e.Slug == fault.SlugNotGranted,
+			e.Slug == fault.SlugTokenInQuery:
+			c.SetRetryAfter(web.ProblemOf(err).RetryAfter)
+			fail(c, err)
+			return
+		}
+		web.Fail(c, err)
 	}
-	web.Fail(c, err)
 }
 
 // serve serves a request that has one message.
 func (p procedure) serve(c *web.Call) error {
-	body, err := c.Body()
+	body, err := p.body(c, c.Request().Header.Get(compressionHeader(c.Request().Header)))
 	if err != nil {
-		p.fail(c, err)
+		failCall(c, err)
 		return nil
 	}
-	text := body.Bytes
-	if len(text) == 0 {
-		text = p.empty
+	message := &messageBody{Reader: bytes.NewReader(body.Bytes), read: func() {}}
+	if p.stream != nil {
+		message.read = sync.OnceFunc(body.Copied) // the call may last
+		defer message.read()
+	} else {
+		defer body.Release()
 	}
-	message := &messageBody{Reader: bytes.NewReader(text), buffer: body}
-	defer message.release()
 	if err := p.check(c, body.Bytes); err != nil {
-		p.fail(c, err)
+		failCall(c, err)
 		return nil
 	}
 	p.call(c, message)
 	return nil
 }
 
+// messageBody is a body that has arrived.
+type messageBody struct {
+	*bytes.Reader
+
+	read func() // called when it has been read
+}
+
+// Read reads a part of the body.
+func (b *messageBody) Read(p []byte) (int, error) {
+	n, err := b.Reader.Read(p)
+	if errors.Is(err, io.EOF) {
+		b.read()
+	}
+	return n, err
+}
+
+// Close does nothing.
+func (b *messageBody) Close() error { return nil }
+
 // serveStream serves a request that has a stream of messages.
 func (p procedure) serveStream(c *web.Call) error {
 	if err := checkEncoding(c); err != nil {
-		p.fail(c, err)
+		failCall(c, err)
 		return nil
 	}
 	p.call(c, c.Request().Body)
 	return nil
 }
 
-// check checks the encoding of a request, and its message before memory is allocated for its announced size.
-func (p procedure) check(c *web.Call, body []byte) error {
-	if !p.json {
-		if err := checkEncoding(c); err != nil {
-			return err
-		}
+// serveGet serves a request whose message is in its query.
+func (p procedure) serveGet(c *web.Call) error {
+	p.call(c, http.NoBody)
+	return nil
+}
+
+// body reads the body of a request, and waits until it may be decoded. The caller releases it. The memory of the body
+// counts until a unary call ends or, in a call whose answer is a stream, until the message is decoded.
+func (p procedure) body(c *web.Call, compression string) (*web.Buffer, error) {
+	body, err := c.Body()
+	if err != nil || compression != gzipName {
+		return body, err
 	}
-	kind, length := c.Request().Header.Get("Content-Type"), len(body)
-	if !p.json && (strings.HasPrefix(kind, typeGRPC) || strings.HasPrefix(kind, "application/connect+")) {
+	if err := c.Inflate(p.most); err != nil {
+		body.Release()
+		return nil, err
+	}
+	return body, nil
+}
+
+// check checks a message before memory is allocated for its announced size.
+func (p procedure) check(c *web.Call, body []byte) error {
+	if err := checkEncoding(c); err != nil {
+		return err
+	}
+	kind, length := c.Request().Header.Get(headerContentType), len(body)
+	if strings.HasPrefix(kind, typeGRPC) || strings.HasPrefix(kind, typeConnectStream) {
 		const prefix = 5 // a byte of flags, and the length
 		if len(body) < prefix || len(body)-prefix != int(binary.BigEndian.Uint32(body[1:])) {
 			return badRequest("the body isn't one message")
@@ -192,123 +204,58 @@ func (p procedure) check(c *web.Call, body []byte) error {
 	if length > p.most {
 		return tooLarge(int64(p.most))
 	}
-	if mime, _, _ := strings.Cut(kind, ";"); length == 0 && !p.json && strings.HasSuffix(mime, "json") {
-		return badRequest("the message is empty, which isn't JSON") // grpc-go would report that there is none
-	}
-	if p.json && !utf8.ValidString(c.Request().URL.Path) {
-		return badRequest("the path isn't UTF-8")
+	if length == 0 && strings.HasSuffix(withoutParameters(kind), formatJSON) {
+		return badRequest("the message is empty, which isn't JSON")
 	}
 	return nil
 }
 
-// call passes a request to the services.
+// call passes a request to the service.
 func (p procedure) call(c *web.Call, body io.ReadCloser) {
-	limit, err := timeoutOf(c.Request().Header, p.json)
+	header := c.Request().Header
+	ctx, cancel, err := withTimeout(c.Context(), header, timeoutHeader(header))
 	if err != nil {
-		p.fail(c, badRequest(err.Error()))
+		failCall(c, err)
 		return
 	}
+	defer cancel()
 	c.SetOutcome(http.StatusBadRequest, errUnreadCall) // for metrics and log, if the service isn't called
 	c.SetHeaders()
-	from := &request{call: c}
-	defer from.end()
-	translated := c.Request().WithContext(context.WithValue(c.Context(), requestKey{}, from))
-	translated.Header = limit.forVanguard(translated.Header, p.json)
-	translated.Body, translated.ContentLength = &arrivingBody{ReadCloser: body, exchange: &from.exchange}, -1
-	p.declare(translated)
-	if p.json {
-		p.jsonPaths.ServeHTTP(c.Response(), translated)
-		return
+	request := c.Request().WithContext(p.begin(ctx, c))
+	request.Body, request.ContentLength = body, -1
+	request.Header = header.Clone()
+	request.Header.Del(headerGRPCTimeout)
+	request.Header.Del(headerConnectTimeout)
+	if kind := header.Get(headerContentType); strings.HasPrefix(kind, typeGRPC) {
+		request.Header.Set(headerContentType, withoutParameters(kind)) // the connect library knows none of gRPC
 	}
-	p.calls.ServeHTTP(c.Response(), translated)
+	p.handler.ServeHTTP(c.Response(), request)
 }
 
-// declare sets the headers by which vanguard recognizes the protocol, if clients may omit them, removes the parameters
-// of gRPC's content types, which it doesn't know, and the query parameters of JSON paths.
-func (p procedure) declare(r *http.Request) {
-	const version, kind = "Connect-Protocol-Version", "Content-Type"
-	sent := withoutParameters(r.Header.Get(kind))
-	switch {
-	case p.json:
-		where := *r.URL
-		where.RawQuery = "" // the data of a call is in its path or body; parameters are ignored, as in grpc-gateway
-		r.URL = &where
-		r.Header = r.Header.Clone()
-		r.Header.Set(kind, "application/json")
-		r.Header.Del(version)
-	case (sent == "application/json" || sent == "application/proto") && r.Header.Get(version) == "":
-		r.Header = r.Header.Clone()
-		r.Header.Set(version, "1")
-	case strings.HasPrefix(sent, typeGRPC) && sent != r.Header.Get(kind):
-		r.Header = r.Header.Clone()
-		r.Header.Set(kind, sent)
-	}
+// begin returns the context of a call, in which services find the request.
+func (p procedure) begin(ctx context.Context, c *web.Call) context.Context {
+	ctx = metadataIn(context.WithValue(ctx, requestKey{}, c), c.Request().Header)
+	return grpc.NewContextWithServerTransportStream(ctx, &transport{p.method, c.Response().Header()})
 }
 
 // errUnreadCall is the error of an unreadable call. Only the client receives the details.
 var errUnreadCall = errors.New("the call can't be read")
 
-// messageBody is a body that has arrived. Its memory is released after the read.
-type messageBody struct {
-	*bytes.Reader
-	buffer *web.Buffer
-	once   sync.Once
-}
-
-// Read reads a part of the body.
-func (b *messageBody) Read(p []byte) (int, error) {
-	n, err := b.Reader.Read(p)
-	if errors.Is(err, io.EOF) {
-		b.release()
-	}
-	return n, err
-}
-
-// Close does nothing.
-func (b *messageBody) Close() error { return nil }
-
-func (b *messageBody) release() { b.once.Do(b.buffer.Copied) }
-
-// request is a request on the HTTP port; its call reports the outcome to it. grpc-go runs the handler of a call in a
-// goroutine of its own, which can end after the request. All methods may be called by several goroutines.
-type request struct {
-	exchange exchange
-
-	mu   sync.Mutex
-	call *web.Call // nil: the request has ended
-}
-
-// requestKey is the context key of the *request.
+// requestKey is the context key of the *web.Call of a request on the HTTP port.
 type requestKey struct{}
 
-func requestOf(ctx context.Context) *request {
-	r, _ := ctx.Value(requestKey{}).(*request)
-	return r
+// requestOf returns the request of a call, or nil if it didn't come by the HTTP port.
+func requestOf(ctx context.Context) *web.Call {
+	c, _ := ctx.Value(requestKey{}).(*web.Call)
+	return c
 }
 
-// tell calls f, unless the request has ended.
-func (r *request) tell(f func(*web.Call)) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.call != nil {
-		f(r.call)
-	}
-}
-
-func (r *request) end() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.call = nil
-}
-
-// setDeadlines sets the times until which the rest of the request may be read, and its answer be written; zero: no
+// setDeadlines sets the times until which the rest of a request may be read, and its answer be written; zero: no
 // limit. If they can't be changed, they remain.
-func (r *request) setDeadlines(read, write time.Time) {
-	r.tell(func(c *web.Call) {
-		deadlines := http.NewResponseController(c.Response())
-		_ = deadlines.SetReadDeadline(read)
-		_ = deadlines.SetWriteDeadline(write)
-	})
+func setDeadlines(c *web.Call, read, write time.Time) {
+	deadlines := http.NewResponseController(c.Response())
+	_ = deadlines.SetReadDeadline(read)
+	_ = deadlines.SetWriteDeadline(write)
 }
 
 // isGRPC reports whether a request is a call of gRPC or gRPC-Web.

@@ -1,7 +1,7 @@
 package grpc
 
 import (
-	"fmt"
+	"context"
 	"math"
 	"net/http"
 	"strconv"
@@ -13,57 +13,38 @@ import (
 const (
 	headerGRPCTimeout    = "Grpc-Timeout"       // gRPC, gRPC-Web, and JSON paths as in grpc-gateway
 	headerConnectTimeout = "Connect-Timeout-Ms" // Connect
-	headerServerTimeout  = "X-Server-Timeout"   // vanguard reads it on JSON paths
 )
 
-// longestTimeout is the longest timeout of calls. Longer ones are ignored, as in grpc-go.
+// longestTimeout is the longest timeout of calls. Longer ones are ignored.
 const longestTimeout = 8 * time.Hour
 
-// timeout is the client's timeout for its call on the HTTP port.
-type timeout struct {
-	duration time.Duration
-	limited  bool // otherwise duration has no meaning
-
-	header, text string // that the client sent
+// timeoutHeader returns the name of the header with the timeout of a call that isn't on a JSON path.
+func timeoutHeader(h http.Header) string {
+	if strings.HasPrefix(h.Get(headerContentType), typeGRPC) {
+		return headerGRPCTimeout
+	}
+	return headerConnectTimeout
 }
 
-// timeoutOf returns the timeout of a request. json reports whether it is on a JSON path. The error is for the client.
-func timeoutOf(h http.Header, json bool) (t timeout, err error) {
-	t.header = headerConnectTimeout
-	parse := parseConnectTimeout
-	if json || strings.HasPrefix(h.Get("Content-Type"), "application/grpc") {
-		t.header, parse = headerGRPCTimeout, parseGRPCTimeout
+// withTimeout returns a context that ends when the timeout in a header does. The error is the client's.
+func withTimeout(ctx context.Context, h http.Header, name string) (context.Context, context.CancelFunc, error) {
+	text := h.Get(name)
+	if text == "" {
+		return ctx, func() {}, nil
 	}
-	if t.text = h.Get(t.header); t.text == "" {
-		return t, nil
+	parse := parseGRPCTimeout
+	if name == headerConnectTimeout {
+		parse = parseConnectTimeout
 	}
-	timeout, ok := parse(t.text)
-	if !ok {
-		return t, fmt.Errorf("the header %s is not a timeout", t.header)
-	}
-	t.duration, t.limited = timeout, timeout <= longestTimeout
-	return t, nil
-}
-
-// forVanguard returns the headers of a request with the timeout in the form that vanguard reads, and in no other.
-func (t timeout) forVanguard(h http.Header, json bool) http.Header {
-	copied := false
-	for _, name := range []string{headerGRPCTimeout, headerConnectTimeout, headerServerTimeout} {
-		if _, has := h[name]; has && !copied {
-			h, copied = h.Clone(), true
-		}
-		if copied {
-			h.Del(name)
-		}
-	}
+	timeout, ok := parse(text)
 	switch {
-	case !t.limited:
-	case json:
-		h.Set(headerServerTimeout, strconv.FormatFloat(t.duration.Seconds(), 'f', -1, 64))
-	default:
-		h.Set(t.header, t.text)
+	case !ok:
+		return nil, nil, badRequest("the header " + name + " is not a timeout")
+	case timeout > longestTimeout:
+		return ctx, func() {}, nil
 	}
-	return h
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	return ctx, cancel, nil
 }
 
 var timeoutUnits = map[byte]time.Duration{

@@ -63,7 +63,8 @@ func (b *Buffer) Release() {
 	b.Copied()
 }
 
-// Copied is Release for a buffer whose bytes were copied and are yet to be decoded: [Call.Decoded] follows.
+// Copied is Release for a buffer whose bytes were copied and are yet to be decoded: [Call.Decoded] or [Call.Forget]
+// follows.
 func (b *Buffer) Copied() {
 	if b.share != nil {
 		b.share.release()
@@ -115,6 +116,7 @@ func (c *Call) Body() (*Buffer, error) {
 		return nil, err
 	}
 	b.share.finish()
+	b.share.sent = int64(len(b.Bytes))
 	if len(b.Bytes) > unsent.Small {
 		err = c.checkUnread() // the answer may be as large
 	}
@@ -137,6 +139,28 @@ func (c *Call) Body() (*Buffer, error) {
 // Decoded lets the next large body be decoded. Buffer.Release and the end of the call do so, too: Decoded is for handlers
 // that need the bytes, or wait, after they have decoded them.
 func (c *Call) Decoded() { c.share.endTurn() }
+
+// Inflate waits until a body that is compressed may be decoded: a message of up to most bytes is as much work as if it
+// had been sent as it is. [Call.Inflated] follows. Errors: kind Unavailable.
+func (c *Call) Inflate(most int) error { return c.share.awaitTurn(most) }
+
+// Inflated counts a message that has more bytes than its body, which is compressed: as further requests, and in the
+// memory of all bodies until the call ends. Errors: kinds Limited and Unavailable.
+func (c *Call) Inflated(size int) error {
+	if int64(size) <= c.share.sent {
+		return nil
+	}
+	if err := c.share.Grow(c.Principal(), c.request.RemoteAddr, int64(size)); err != nil {
+		return err
+	}
+	return CountBody(c.ctx, int64(size))
+}
+
+// Forget is Decoded for calls that last without their message: it returns the memory of the body, too.
+func (c *Call) Forget() {
+	c.share.endTurn()
+	c.share.release()
+}
 
 // Content reads a body that is one JSON value, and returns the part of the buffer that is the value. The rules of Body
 // for its buffer apply.

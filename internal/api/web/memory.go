@@ -86,7 +86,8 @@ type share struct {
 	BodyPart
 
 	call *Call
-	slow bool // the connection has a deadline for the body
+	sent int64 // bytes of the body
+	slow bool  // the connection has a deadline for the body
 }
 
 // BodyPart is the memory of one body among that of all bodies. Except for EndTurn it is used by one goroutine.

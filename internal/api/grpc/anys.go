@@ -3,15 +3,9 @@ package grpc
 import (
 	"bytes"
 	"crypto/rand"
-	"encoding/json"
-	"errors"
 	"strings"
 	"sync"
 
-	"connectrpc.com/connect"
-	"connectrpc.com/vanguard"
-	spb "google.golang.org/genproto/googleapis/rpc/status"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -22,43 +16,10 @@ import (
 	"github.com/tidemark-dev/tidemark/openmatch"
 )
 
-// jsonCodec is vanguard's codec, but reports malformed JSON as invalid_argument instead of unknown.
-type jsonCodec struct{ *vanguard.JSONCodec }
-
-// newJSONCodec returns a codec for vanguard.
-func newJSONCodec(types vanguard.TypeResolver) vanguard.Codec {
-	return jsonCodec{vanguard.NewJSONCodec(flatTypes{types})}
-}
-
-// pathCodec is the codec of JSON paths.
-type pathCodec struct{ jsonCodec }
-
-// newPathCodec returns a codec for vanguard on JSON paths.
-func newPathCodec(types vanguard.TypeResolver) vanguard.Codec {
-	codec := vanguard.NewJSONCodec(flatTypes{types})
-	codec.MarshalOptions = inOpenMatch(codec.MarshalOptions)
-	return pathCodec{jsonCodec{codec}}
-}
-
-// MarshalAppend appends a message as JSON. vanguard passes the error of a call as one.
-func (c pathCodec) MarshalAppend(base []byte, m proto.Message) ([]byte, error) {
-	failed, ok := m.(*spb.Status)
-	if !ok {
-		return c.jsonCodec.MarshalAppend(base, m)
-	}
-	text, err := json.Marshal(newJSONError(status.FromProto(failed)))
-	return append(base, text...), err
-}
-
-// MarshalAppend appends a message as JSON.
-func (c jsonCodec) MarshalAppend(base []byte, m proto.Message) ([]byte, error) {
-	return appendJSON(c.MarshalOptions, base, m)
-}
-
-// Unmarshal reads a message.
-func (c jsonCodec) Unmarshal(data []byte, m proto.Message) error {
-	if err := c.JSONCodec.Unmarshal(data, m); err != nil {
-		return connect.NewError(connect.CodeInvalidArgument, errors.New(strings.ToValidUTF8(err.Error(), "\uFFFD")))
+// readJSON reads a message.
+func readJSON(data []byte, m proto.Message) error {
+	if err := jsonIn.Unmarshal(data, m); err != nil {
+		return badRequest(strings.ToValidUTF8(err.Error(), "\uFFFD"))
 	}
 	return nil
 }
