@@ -7,15 +7,40 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/encoding"
+	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/tidemark-dev/tidemark/internal/unsent"
 )
 
-// Count takes memory for the answer to a unary call if it is large, for a part that it calls part for, and returns the
-// answer to send in its place. The memory is returned when grpc-go frees the encoded answer, or drops it: it was written,
-// or the call was reset. The end of the connection returns all. The answer isn't compressed. Errors: those of unsent.Part.Grow.
-func Count(ctx context.Context, answer any, part func() unsent.Part) (any, error) {
+// SendAnswers returns a copy of a service's description whose unary methods send their answers themselves. A large one,
+// of [Count], is part of its call until it is written: grpc-go returns from a call earlier, and keeps its answer in memory
+// until the client has read it. The server needs [Codec], and has no interceptors for these methods.
+func SendAnswers(desc *grpc.ServiceDesc) *grpc.ServiceDesc {
+	made := *desc
+	made.Methods, made.Streams = nil, append([]grpc.StreamDesc(nil), desc.Streams...)
+	for _, method := range desc.Methods {
+		made.Streams = append(made.Streams, grpc.StreamDesc{
+			StreamName: method.MethodName,
+			Handler: func(srv any, stream grpc.ServerStream) error {
+				answer, err := method.Handler(srv, stream.Context(), stream.RecvMsg, nil)
+				if err != nil {
+					return err
+				}
+				if large, ok := answer.(*counted); ok {
+					return large.send(stream)
+				}
+				return stream.SendMsg(answer)
+			},
+		})
+	}
+	return &made
+}
+
+// Count takes memory for the answer to a unary call if it is large, of a part that it calls part for, and returns what the
+// method returns in its place. The memory is returned when the answer was written, or its call was reset, or its
+// connection has ended. The answer isn't compressed. Errors: those of unsent.Part.Grow.
+func Count(answer any, part func() unsent.Part) (any, error) {
 	message, ok := answer.(proto.Message)
 	if !ok {
 		return answer, nil
@@ -24,40 +49,55 @@ func Count(ctx context.Context, answer any, part func() unsent.Part) (any, error
 	if size <= unsent.Small {
 		return answer, nil
 	}
-	a := &counted{message: message, part: part()}
+	a := &counted{message: message, part: part(), freed: make(chan struct{})}
 	if err := a.part.Grow(size); err != nil {
 		return nil, err
-	}
-	a.on = answersOn(ctx)
-	a.on.add(a)
-	if err := grpc.SetSendCompressor(ctx, encoding.Identity); err != nil { // grpc-go would free the answer early
-		a.on.remove(a)
-		return nil, fmt.Errorf("answer uncompressed: %w", err)
 	}
 	return a, nil
 }
 
-// answersOn returns the answers on the connection of a call.
-func answersOn(ctx context.Context) *answers {
-	if c := connOf(ctx); c != nil {
-		return &c.answers
-	}
-	return &answers{ended: true}
-}
-
-// counted is the answer to a unary call, for Codec to encode. It is also the pool of the buffer that it is encoded to:
-// grpc-go returns that when it doesn't need it any more.
+// counted is a large answer. Codec encodes it to a buffer of which it is the pool.
 type counted struct {
-	message proto.Message // nil once it is encoded
+	message proto.Message
 	part    unsent.Part
-	on      *answers
+	once    sync.Once
+	freed   chan struct{} // closed when grpc-go doesn't need the buffer any more: it was written, or the call was reset
 }
 
-// encode returns the encoded answer.
-func (a *counted) encode() ([]byte, error) {
-	message := a.message
+// send sends the answer, and waits until it is written.
+func (a *counted) send(stream grpc.ServerStream) error {
+	defer a.part.Close()
+	ctx := stream.Context()
+	if err := grpc.SetSendCompressor(ctx, encoding.Identity); err != nil { // grpc-go would free the buffer early
+		return fmt.Errorf("answer uncompressed: %w", err)
+	}
+	err := stream.SendMsg(a)
+	if err != nil || ctx.Err() != nil { // grpc-go may have dropped the answer to a call that was reset at this moment
+		return err
+	}
+	select {
+	case <-a.freed:
+	case <-endOf(ctx):
+	}
+	return nil
+}
+
+// endOf returns a channel that is closed when the connection of a call ends.
+func endOf(ctx context.Context) <-chan struct{} {
+	if c := connOf(ctx); c != nil {
+		return c.ended
+	}
+	return nil
+}
+
+// encode returns the answer in a buffer.
+func (a *counted) encode() (mem.BufferSlice, error) {
+	data, err := proto.Marshal(a.message)
+	if err != nil {
+		return nil, err
+	}
 	a.message = nil
-	return proto.Marshal(message)
+	return mem.BufferSlice{mem.NewBuffer(&data, a)}, nil
 }
 
 // Get returns a buffer. It is part of mem.BufferPool.
@@ -66,49 +106,5 @@ func (*counted) Get(length int) *[]byte {
 	return &b
 }
 
-// Put returns the memory of the answer. It is part of mem.BufferPool.
-func (a *counted) Put(*[]byte) { a.drop() }
-
-// drop returns the memory of the answer. The garbage collector calls it, too: grpc-go doesn't return the buffer of a
-// call that is reset just before it is queued.
-func (a *counted) drop() { a.on.remove(a) }
-
-// answers are the answers on a connection that were not written. All methods may be called by several goroutines.
-type answers struct {
-	mu    sync.Mutex
-	open  map[*counted]struct{}
-	ended bool // the connection
-}
-
-// add adds an answer. If the connection has ended, it returns the answer's memory.
-func (s *answers) add(a *counted) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ended {
-		a.part.Close()
-		return
-	}
-	if s.open == nil {
-		s.open = map[*counted]struct{}{}
-	}
-	s.open[a] = struct{}{}
-}
-
-// remove removes an answer and returns its memory.
-func (s *answers) remove(a *counted) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.open, a)
-	a.part.Close()
-}
-
-// end returns the memory of all answers, since the connection has ended.
-func (s *answers) end() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.ended = true
-	for a := range s.open {
-		a.part.Close()
-	}
-	s.open = nil
-}
+// Put tells that the buffer isn't needed any more. It is part of mem.BufferPool.
+func (a *counted) Put(*[]byte) { a.once.Do(func() { close(a.freed) }) }

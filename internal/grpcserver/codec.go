@@ -1,8 +1,6 @@
 package grpcserver
 
 import (
-	"runtime"
-
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/encoding"
 	grpcproto "google.golang.org/grpc/encoding/proto"
@@ -49,22 +47,15 @@ func Receive(read func(any) error, message any, a Admitter) error {
 // codec is grpc-go's codec of protobuf, which also decodes into *Received and encodes *counted.
 type codec struct{ encoding.CodecV2 }
 
-// Codec returns the codec for grpc.ForceServerCodecV2 of servers that use Receive or Server.Count.
+// Codec returns the codec for grpc.ForceServerCodecV2 of servers that use Receive or SendAnswers.
 func Codec() encoding.CodecV2 { return codec{encoding.GetCodecV2(grpcproto.Name)} }
 
 // Marshal encodes a message.
 func (c codec) Marshal(v any) (mem.BufferSlice, error) {
-	a, ok := v.(*counted)
-	if !ok {
-		return c.CodecV2.Marshal(v)
+	if a, ok := v.(*counted); ok {
+		return a.encode()
 	}
-	data, err := a.encode()
-	if err != nil {
-		a.Put(nil)
-		return nil, err
-	}
-	runtime.AddCleanup(&data, (*counted).drop, a)
-	return mem.BufferSlice{mem.NewBuffer(&data, a)}, nil
+	return c.CodecV2.Marshal(v)
 }
 
 // Unmarshal decodes a message.

@@ -52,7 +52,8 @@ func (l *trackingListener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &trackedConn{Conn: conn, server: l.server}
+	c := &trackedConn{Conn: conn, server: l.server, ended: make(chan struct{})}
+	c.end = sync.OnceFunc(func() { close(c.ended) })
 	c.prefaceLeft.Store(prefaceBytes)
 	if !l.server.add(c) {
 		_ = conn.Close() // grpc-go closes the listener next
@@ -64,8 +65,9 @@ func (l *trackingListener) Accept() (net.Conn, error) {
 type trackedConn struct {
 	net.Conn
 	server      *Server
-	prefaceLeft atomic.Int64 // bytes that were not received of the preface; not positive: it is complete
-	answers     answers
+	prefaceLeft atomic.Int64  // bytes that were not received of the preface; not positive: it is complete
+	end         func()        // closes ended
+	ended       chan struct{} // the connection has
 }
 
 // clientAddr is the address of a client, which calls have as that of their peer, with its connection.
@@ -109,7 +111,7 @@ func (c *trackedConn) Read(p []byte) (int, error) {
 // Close closes the connection.
 func (c *trackedConn) Close() error {
 	c.server.remove(c)
-	c.answers.end()
+	c.end()
 	return c.Conn.Close()
 }
 

@@ -93,7 +93,7 @@ func (s *Server) countAnswer(ctx context.Context, handle func() (any, error)) (a
 	if err != nil {
 		return nil, err
 	}
-	answer, err = grpcserver.Count(ctx, answer, func() unsent.Part { return s.answers.Part(client) })
+	answer, err = grpcserver.Count(answer, func() unsent.Part { return s.answers.Part(client) })
 	var refused *fault.Error
 	if errors.As(err, &refused) {
 		return nil, errUnread

@@ -77,7 +77,7 @@ func (m *method) unary(handler grpc.MethodHandler) grpc.MethodHandler {
 		case m.http: // before the status is sent: a refusal afterwards can only cut the answer off
 			return answer, unsent.From(ctx).Grow(int64(proto.Size(answer.(proto.Message))))
 		}
-		return grpcserver.Count(ctx, answer, c.part)
+		return grpcserver.Count(answer, c.part)
 	}
 }
 

@@ -177,7 +177,7 @@ func (s *Services) server(options ...grpc.ServerOption) *grpc.Server {
 		grpc.UnknownServiceHandler(stray.stream(unknown)),
 	)...)
 	for _, one := range s.served {
-		made.RegisterService(s.around(one.desc, false), one.impl)
+		made.RegisterService(grpcserver.SendAnswers(s.around(one.desc, false)), one.impl)
 	}
 	return made
 }

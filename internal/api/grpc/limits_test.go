@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -174,16 +175,36 @@ func TestUnreadTickets(t *testing.T) {
 			require.Equal(t, codes.ResourceExhausted, status.Code(err))
 			h.matches.set(func() { require.Len(t, h.matches.tickets, 2, "it is refused before it makes a ticket") })
 			abandon(cancel, conn)
-			require.Eventually(t, func() bool {
-				runtime.GC() // grpc-go may have dropped an answer without returning it
-				return h.router.Answers().Bytes() == 0
-			}, servertest.Patience, servertest.Step)
+			require.Eventually(t, func() bool { return h.router.Answers().Bytes() == 0 }, servertest.Patience, servertest.Step)
 			_, err = h.get(f, "large0")
 			require.NoError(t, err)
 			cancel()
 			_ = conn.Close() // it may be closed
 		}
 	}
+}
+
+// TestResetTickets: the memory of large answers is returned, whenever their calls are reset, while the connection goes on.
+func TestResetTickets(t *testing.T) {
+	t.Parallel()
+	const size, calls, clients = 8 << 10, 2_000, 8
+	h := start(t)
+	h.addTickets("large", 1, size)
+	f := h.frontend(servertest.Native)
+	var all sync.WaitGroup
+	for client := range clients {
+		all.Go(func() {
+			for i := range calls / clients {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i*clients+client)*time.Microsecond)
+				_, _ = f.GetTicket(ctx, &openmatch.GetTicketRequest{TicketId: "large0"}) // it may be answered before its end
+				cancel()
+			}
+		})
+	}
+	all.Wait()
+	require.Eventually(t, func() bool { return h.router.Answers().Bytes() == 0 }, servertest.Patience, servertest.Step)
+	_, err := h.get(f, "large0")
+	require.NoError(t, err)
 }
 
 // TestRefusedAnswersOverHTTP: a large answer for which there is no memory is refused and not cut off.
