@@ -109,6 +109,7 @@ type call struct {
 	err      error  // the cause, for the log
 	client   *access.Principal
 	place    *places.Place // of the connection on the listener of gRPC, while it is in use by the call
+	message  *web.BodyPart // of the memory of bodies, on the listener of gRPC; nil: the message is small
 	span     tracing.Span  // on the listener of gRPC; on the HTTP port it is the router's
 }
 
@@ -144,6 +145,7 @@ func (c *call) end(err *error) {
 	}
 	*err = c.explain(*err)
 	c.place.End()
+	c.message.Release()
 	c.head() // of an answer without a message
 	c.trail(*err)
 	c.finish()
@@ -304,14 +306,20 @@ func (c *call) read(message any, read func(any) error, first bool) (err error) {
 	return &unreadError{cause: err}
 }
 
-// Admit counts a large message, before it is decoded, as further requests. On the HTTP port also its memory counts until
-// the call ends: both were counted with its body, and only what it has more is counted here, since that was compressed.
-// So what calls have sent takes at most as much memory as all bodies and, while it is decompressed, a message for each
-// turn of large bodies. Messages of streams of requests are small there.
+// Admit counts a message, before it is decoded, as further requests and in the memory of all bodies: until a unary call
+// ends or, in a call whose answer is a stream, until the message is decoded. So what calls have sent takes at most as much
+// memory as all bodies, of which each client has a share. On the HTTP port both were counted with the body: here only what
+// a message has more when it is decompressed, which is done in turns.
 func (c *call) Admit(size int) (err error) {
 	switch {
 	case c.request == nil:
-		err = web.CountBody(c.ctx, int64(size))
+		if size > web.SmallBody && !c.method.asks {
+			c.message = c.method.router.BodyPart()
+			err = c.message.Grow(c.client, clientOf(c.ctx, c.method.router), int64(size))
+		}
+		if err == nil {
+			err = web.CountBody(c.ctx, int64(size))
+		}
 	case !c.method.asks:
 		err = c.request.Inflated(size)
 	}
@@ -323,6 +331,8 @@ func (c *call) Admit(size int) (err error) {
 // the message, and has no deadlines of net/http.
 func (c *call) arrived() {
 	switch {
+	case c.request == nil && c.method.streams:
+		c.message.Release()
 	case c.request == nil:
 	case c.method.streams:
 		c.request.Forget()

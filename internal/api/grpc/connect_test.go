@@ -221,9 +221,9 @@ func TestMemoryOfMessages(t *testing.T) {
 	const size, share = 70 << 10, bodyMemory / 4 // of one client
 	ticket := []byte(`{"ticket":{"search_fields":{"tags":["` + strings.Repeat("x", size) + `"]}}}`)
 	small := compressed(t, ticket)
-	message := compressed(t, mustMarshal(t, &openmatch.CreateTicketRequest{Ticket: &openmatch.Ticket{
-		SearchFields: &openmatch.SearchFields{Tags: []string{strings.Repeat("x", size)}},
-	}}))
+	large := &openmatch.Ticket{SearchFields: &openmatch.SearchFields{Tags: []string{strings.Repeat("x", size)}}}
+	message := compressed(t, mustMarshal(t, &openmatch.CreateTicketRequest{Ticket: large}))
+	native := h.frontend(servertest.Native)
 	for name, create := range map[string]func() bool{
 		"JSON": func() bool {
 			return h.call(t, false, "/v1/frontendservice/tickets", "application/json", ticket).status == http.StatusOK
@@ -232,6 +232,10 @@ func TestMemoryOfMessages(t *testing.T) {
 			return h.call(t, false, "/v1/frontendservice/tickets", "application/json", small,
 				"Content-Encoding", "gzip").status == http.StatusOK
 		},
+		"gRPC on its listener": func() bool {
+			_, err := native.CreateTicket(t.Context(), &openmatch.CreateTicketRequest{Ticket: large})
+			return err == nil
+		},
 		"compressed gRPC": func() bool {
 			return h.call(t, true, openmatch.FrontendService_CreateTicket_FullMethodName, "application/grpc",
 				envelope(1, len(message), message), "Grpc-Encoding", "gzip").grpc == "0"
@@ -239,6 +243,8 @@ func TestMemoryOfMessages(t *testing.T) {
 	} {
 		var waiting, refused atomic.Int64
 		entered, leave := make(chan struct{}, 1), make(chan struct{})
+		end := sync.OnceFunc(func() { close(leave) })
+		t.Cleanup(end) // of a failed test
 		h.matches.set(func() {
 			h.matches.creating = func() {
 				waiting.Add(1)
@@ -265,7 +271,7 @@ func TestMemoryOfMessages(t *testing.T) {
 		h.matches.set(func() { h.matches.creating = nil })
 		require.True(t, h.call(t, false, "/v1/frontendservice/tickets", "application/json", []byte(`{"ticket":{}}`)).
 			status == http.StatusOK, "small messages aren't counted")
-		close(leave)
+		end()
 		require.NoError(t, calls.Wait())
 		require.True(t, create(), "%s: the memory was returned", name)
 	}

@@ -99,7 +99,7 @@ type BodyPart struct {
 	turn    atomic.Bool // it holds one of the memory's turns; ended by the goroutine that answers, too
 }
 
-// BodyPart returns the part of a body that doesn't come with a request: a frame of a WebSocket.
+// BodyPart returns the part of a body that doesn't come with a request: a frame of a WebSocket, or a message of gRPC.
 func (r *Router) BodyPart() *BodyPart { return &BodyPart{memory: &r.bodies} }
 
 // requestBytes is how many bytes of a body count as one request.
@@ -180,8 +180,11 @@ func BodyTime(size int64) time.Duration {
 	return bodyHeadStart + time.Duration(size)*time.Second/bodyRate
 }
 
+// SmallBody is the size of bodies that need no memory, in bytes.
+const SmallBody = smallBuffer
+
 // Grow takes memory for a body of size bytes, if it has less, without waiting. It is taken of the share of a principal
-// or, without a credential, of an address. Bodies of up to 1 KiB need none. Errors: kind Limited if the share is used
+// or, without a credential, of an address. Bodies of up to SmallBody bytes need none. Errors: kind Limited if the share is used
 // up, and kind Unavailable if the memory of all clients is.
 func (p *BodyPart) Grow(principal *access.Principal, address string, size int64) error {
 	if size <= smallBuffer || size <= p.taken {
@@ -212,8 +215,11 @@ func (s *share) setDeadline(at time.Time) {
 
 func (s *share) release() { s.Release() }
 
-// Release returns the memory.
+// Release returns the memory. p may be nil.
 func (p *BodyPart) Release() {
+	if p == nil {
+		return
+	}
 	if p.taken > 0 {
 		p.memory.release(p.client, p.unknown, p.taken)
 	}

@@ -328,8 +328,8 @@ func limitOptions(c *Config) []option {
 		define("max-body-bytes", "bytes", "1MiB", to(&c.Server.MaxBodyBytes, ParseBytes), `
 			Maximum size of a request's body, and so of a message and of a batch of messages.`),
 		define("body-memory", "bytes", "64MiB", to(&c.Server.BodyMemory, ParseBytes), `
-			Memory for the bodies of all requests in progress and frames of WebSockets, of which one client may use a
-			quarter. Beyond it, a request with a body of more than 1KiB is answered 429 or 503.`),
+			Memory for the bodies of all requests in progress, messages of gRPC and frames of WebSockets, of which one client
+			may use a quarter. Beyond it, a request with a body of more than 1KiB is answered 429 or 503.`),
 		define("answer-memory", "bytes", "64MiB", to(&c.Server.AnswerMemory, ParseBytes), `
 			Memory for answers of more than 4KiB that clients have not read, of which one client may use a quarter.
 			Beyond it, requests are answered 429 or 503.`),
