@@ -29,7 +29,7 @@ func newAPI(t cli.Terminal) *cobra.Command {
 	var timeout time.Duration
 	cmd := &cobra.Command{
 		Use:        "api METHOD PATH [BODY]",
-		SuggestFor: []string{"cache", "curl", "following", "http", "request", "state", "stats", "verify"},
+		SuggestFor: []string{"cache", "curl", "http", "kinds", "records", "request", "state", "stats"},
 		Short:      "Send a request to the HTTP API, and print the answer",
 		Long: `Send a request to the HTTP API, and print the body of the answer: all requests of docs/openapi.yaml, but no WebSockets.
 
