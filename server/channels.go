@@ -1,7 +1,6 @@
 package server
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -237,16 +236,8 @@ func (c *channels) fetchMany(ctx context.Context, q channel.ManyQuery) (channel.
 	return d, err
 }
 
-// Describe describes a channel. That of a ticket that exists is made if need be.
+// Describe describes a channel.
 func (c *channels) Describe(ctx context.Context, name string, page channel.Page) (channel.Description, error) {
-	d, err := c.service.Describe(ctx, name, page)
-	id, ok := c.ticketOf(name)
-	if !ok || !errors.Is(err, channel.ErrNoChannel) {
-		return d, err
-	}
-	if made, failed := c.open(ctx, id); !made {
-		return d, cmp.Or(failed, err)
-	}
 	return c.service.Describe(ctx, name, page)
 }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"math/rand/v2"
 	"slices"
 	"strings"
 	"time"
@@ -15,23 +14,18 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/matchmaking"
 )
 
-// players records which players wait for a match, and makes the channels of their tickets.
+// players records which players wait for a match, and delivers their assignments again that were lost.
 type players interface {
 	Attend(ctx context.Context, ticket string) (stop func()) // the ticket's player is present until stop is called
-	// OpenChannel makes the channel of a ticket that was created without one. Errors: matchmaking.ErrNoTicket.
-	OpenChannel(ctx context.Context, ticket string) error
-	// Listen is OpenChannel for any ticket, whose channel exists. It reports whether the assignment was published.
-	Listen(ctx context.Context, ticket string) (published bool, err error)
+	// Redeliver publishes a ticket's assignment again, and reports whether there is one. Errors: matchmaking.ErrNoTicket.
+	Redeliver(ctx context.Context, ticket string) (published bool, err error)
 	// ForgetOwner makes the guard read the ticket's owner again, unless the ID can never be another ticket's.
 	ForgetOwner(ticket string)
 }
 
-// A poll of at least this duration that ends empty looks at the ticket: a fail-over may have lost it, or its message,
-// or the request for its channel. Of shorter ones one in shortPolls does.
-const (
-	longPoll   = time.Second
-	shortPolls = 16
-)
+// longPoll is the duration of a poll from which on it looks at the ticket if it ends empty: a fail-over may have lost
+// it, or its message.
+const longPoll = time.Second
 
 // ticketOf returns the ticket that a channel is of.
 func (c *channels) ticketOf(name string) (id string, ok bool) {
@@ -67,25 +61,19 @@ func (c *channels) poll(ctx context.Context, id string, q channel.Query, handle 
 	if err == nil && len(d.Messages) > 0 {
 		err = c.recheck(ctx, id)
 	}
-	switch {
-	case err == nil:
-		return d, nil
-	case !errors.Is(err, channel.ErrNoSubscriber):
+	if err != nil {
 		return channel.Delivery{}, err
 	}
-	if made, failed := c.open(ctx, id); !made {
-		return d, cmp.Or(failed, err)
-	}
-	return c.next(ctx, q, handle)
+	return d, nil
 }
 
 // look reports whether a poll that was empty missed the assignment, which is published now. If the storage fails, a
 // later poll looks again. Error: channel.ErrNoSubscriber if the ticket doesn't exist.
 func (c *channels) look(ctx context.Context, id string, wait time.Duration) (missed bool, err error) {
-	if ctx.Err() != nil || wait < longPoll && rand.IntN(shortPolls) > 0 { //nolint:gosec // it only bounds the work
+	if ctx.Err() != nil || wait < longPoll {
 		return false, nil
 	}
-	published, err := c.players.Listen(ctx, id)
+	published, err := c.players.Redeliver(ctx, id)
 	if errors.Is(err, matchmaking.ErrNoTicket) {
 		return false, channel.ErrNoSubscriber
 	}
@@ -101,15 +89,6 @@ func (c *channels) recheck(ctx context.Context, id string) error {
 	return c.guard.Check(ctx, access.From(ctx), access.Subscribe, access.Resource{
 		Channel: matchmaking.ChannelOf(id), Subscriber: matchmaking.Subscriber,
 	})
-}
-
-// open makes the channel of a ticket, and reports whether it exists now.
-func (c *channels) open(ctx context.Context, id string) (made bool, err error) {
-	err = c.players.OpenChannel(ctx, id)
-	if errors.Is(err, matchmaking.ErrNoTicket) {
-		return false, nil
-	}
-	return err == nil, err
 }
 
 // playerPolls are the IDs of tickets by the sources of a FetchMany that are players' polls.
@@ -138,37 +117,16 @@ func (c *channels) pollMany(ctx context.Context, polls playerPolls, q channel.Ma
 	if err != nil {
 		return d, err
 	}
-	again := c.openAll(ctx, polls, &d)
-	if !again {
-		waited := q.Wait
-		if len(d.Found)+len(d.Problems) > 0 {
-			waited = time.Since(began)
-		}
-		if c.lookAll(ctx, polls, waited, &d) {
-			again, q.Wait = true, 0
-		}
+	waited := q.Wait
+	if len(d.Found)+len(d.Problems) > 0 {
+		waited = time.Since(began)
 	}
-	if len(d.Found)+len(d.Problems) == 0 && again {
-		q.Wait = max(0, q.Wait-time.Since(began))
+	if missed := c.lookAll(ctx, polls, waited, &d); missed && len(d.Found)+len(d.Problems) == 0 {
+		q.Wait = 0
 		d, err = c.fetchMany(ctx, q)
 	}
 	c.recheckAll(ctx, polls, &d)
 	return d, err
-}
-
-// openAll makes the channels of tickets that have none, reports whether it has made one, and removes the problem of
-// each.
-func (c *channels) openAll(ctx context.Context, polls playerPolls, d *channel.Deliveries) (opened bool) {
-	d.Problems = slices.DeleteFunc(d.Problems, func(p channel.Problem) bool {
-		id, ok := polls[p.Source]
-		if !ok || !errors.Is(p.Err, channel.ErrNoSubscriber) {
-			return false
-		}
-		made, _ := c.open(ctx, id) // if the storage fails, the next fetch tries again
-		opened = opened || made
-		return made
-	})
-	return opened
 }
 
 // lookAll is look for all tickets for which nothing was found. It adds a problem for each that doesn't exist.

@@ -16,17 +16,17 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/matchmaking"
 )
 
-// lobby records the present players, and the queries in the meantime. Channels exist after they were opened.
+// lobby records the present players, and the queries in the meantime.
 type lobby struct {
 	v1.Channels
 	present map[string]int
 	queries []channel.Query
 	during  []int // how many players were present during each query
 	lacks   bool  // the channel doesn't exist
-	failure error // of making it
+	failure error // of looking at the ticket
 	missed  bool  // the ticket is assigned, and its message isn't published yet
 	sent    bool  // the message is published
-	listens int
+	looks   int
 	empty   channel.Delivery // without a message
 }
 
@@ -42,15 +42,8 @@ func (l *lobby) Attend(_ context.Context, ticket string) (stop func()) {
 
 func (l *lobby) ForgetOwner(string) {}
 
-func (l *lobby) OpenChannel(context.Context, string) error {
-	if l.failure == nil {
-		l.lacks = false
-	}
-	return l.failure
-}
-
-func (l *lobby) Listen(context.Context, string) (bool, error) {
-	l.listens++
+func (l *lobby) Redeliver(context.Context, string) (bool, error) {
+	l.looks++
 	l.sent = l.missed && l.failure == nil
 	return l.missed, l.failure
 }
@@ -83,7 +76,7 @@ func (l *lobby) FetchMany(ctx context.Context, q channel.ManyQuery) (d channel.D
 	return d, nil
 }
 
-// TestPlayersInFetchesOfMany are present, get a channel, and get an assignment that was missed, as in their own polls.
+// TestPlayersInFetchesOfMany are present, and get an assignment that was missed, as in their own polls.
 func TestPlayersInFetchesOfMany(t *testing.T) {
 	t.Parallel()
 	tickets := []channel.Source{{Channel: "ticket.ann", Subscriber: "player"},
@@ -94,12 +87,8 @@ func TestPlayersInFetchesOfMany(t *testing.T) {
 		found, problems []int // sources
 		queries         int
 	}{
-		"nothing":               {from: tickets, queries: 2},
-		"no player's":           {inner: lobby{lacks: true}, from: tickets[1:], problems: []int{0}, queries: 1},
-		"its ticket exists":     {inner: lobby{lacks: true}, from: tickets[:1], queries: 2},
-		"another has a problem": {inner: lobby{lacks: true}, from: tickets, problems: []int{1}, queries: 2},
-		"no ticket": {inner: lobby{lacks: true, failure: matchmaking.ErrNoTicket}, from: tickets[:1],
-			problems: []int{0}, queries: 1},
+		"nothing":      {from: tickets, queries: 2},
+		"no channel":   {inner: lobby{lacks: true}, from: tickets, problems: []int{0, 1}, queries: 2},
 		"it is missed": {inner: lobby{missed: true}, from: tickets[:1], found: []int{0}, queries: 2},
 		"the ticket is gone": {inner: lobby{failure: matchmaking.ErrNoTicket}, from: tickets, problems: []int{0},
 			queries: 2},
@@ -129,13 +118,6 @@ func TestPlayersInFetchesOfMany(t *testing.T) {
 	}
 }
 
-func (l *lobby) Describe(context.Context, string, channel.Page) (channel.Description, error) {
-	if l.lacks {
-		return channel.Description{}, channel.ErrNoChannel
-	}
-	return channel.Description{}, nil
-}
-
 // TestPlayersArePresent while they poll their tickets' channels, and no others are.
 func TestPlayersArePresent(t *testing.T) {
 	t.Parallel()
@@ -157,67 +139,28 @@ func TestPlayersArePresent(t *testing.T) {
 	require.Equal(t, map[string]int{"ann": 0}, inner.present)
 }
 
-// TestChannelsAreMadeForPlayers: a fetch creates the channel if the ticket exists. Otherwise the answer is that for any
-// channel.
-func TestChannelsAreMadeForPlayers(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		channel, subscriber     string
-		failure                 error
-		wantFetch, wantDescribe error
-	}{
-		"its ticket exists": {channel: "ticket.ann", subscriber: "player"},
-		"no ticket": {"ticket.ann", "player", matchmaking.ErrNoTicket, channel.ErrNoSubscriber,
-			channel.ErrNoChannel},
-		"the storage fails": {"ticket.ann", "player", fault.ErrUnavailable, fault.ErrUnavailable,
-			fault.ErrUnavailable},
-		"another subscriber": {channel: "ticket.ann", subscriber: "other", wantFetch: channel.ErrNoSubscriber},
-		"not a ticket's channel": {channel: "ann", subscriber: "player", wantFetch: channel.ErrNoSubscriber,
-			wantDescribe: channel.ErrNoChannel},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			inner := &lobby{present: map[string]int{}, failure: c.failure}
-			channels, q := channelsOf(inner),
-				channel.Query{Channel: c.channel, Subscriber: c.subscriber}
-			for _, call := range []struct {
-				do   func() error
-				want error
-			}{
-				{func() error { _, err := channels.Fetch(t.Context(), q); return err }, c.wantFetch},
-				{func() error { _, err := channels.Next(t.Context(), q, ""); return err }, c.wantFetch},
-				{func() error { _, err := channels.Describe(t.Context(), c.channel, channel.Page{}); return err },
-					c.wantDescribe},
-			} {
-				inner.lacks = true
-				require.ErrorIs(t, call.do(), call.want)
-			}
-		})
-	}
-}
-
-// TestPollsThatEndEmpty look at the ticket: they return an assignment without a message, and fail if it is gone. Only
-// few short polls look.
+// TestPollsThatEndEmpty look at the ticket: they return an assignment without a message, and fail if it is gone. Short
+// polls don't look.
 func TestPollsThatEndEmpty(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		inner               lobby
 		wait                time.Duration
-		polls, least, most  int // how often they ask
+		polls, looks        int
 		messages            bool
 		want                error
 		subscriber, channel string
 	}{
-		"nothing is missed": {polls: 3, wait: time.Minute, least: 3, most: 3},
-		"it is missed": {inner: lobby{missed: true}, polls: 3, wait: time.Minute, least: 1, most: 1,
+		"nothing is missed": {polls: 3, wait: time.Minute, looks: 3},
+		"it is missed": {inner: lobby{missed: true}, polls: 3, wait: time.Minute, looks: 1,
 			messages: true},
-		"gone": {inner: lobby{failure: matchmaking.ErrNoTicket}, polls: 3, wait: time.Minute, least: 3, most: 3,
+		"gone": {inner: lobby{failure: matchmaking.ErrNoTicket}, polls: 3, wait: time.Minute, looks: 3,
 			want: channel.ErrNoSubscriber},
 		"gone, and its message has expired": {inner: lobby{failure: matchmaking.ErrNoTicket,
-			empty: channel.Delivery{Expired: 1, Receipt: "r"}}, polls: 3, wait: time.Minute, least: 3, most: 3},
+			empty: channel.Delivery{Expired: 1, Receipt: "r"}}, polls: 3, wait: time.Minute, looks: 3},
 		"the storage fails": {inner: lobby{missed: true, failure: fault.ErrUnavailable}, polls: 3, wait: time.Minute,
-			least: 3, most: 3},
-		"short polls":          {polls: 1000, least: 1, most: 300},
+			looks: 3},
+		"short polls":          {polls: 3, wait: time.Second - 1},
 		"another subscriber":   {polls: 3, wait: time.Minute, subscriber: "other"},
 		"not a ticket's":       {polls: 3, wait: time.Minute, channel: "ann"},
 		"the message is there": {inner: lobby{sent: true}, polls: 3, wait: time.Minute, messages: true},
@@ -236,30 +179,7 @@ func TestPollsThatEndEmpty(t *testing.T) {
 				require.ErrorIs(t, err, c.want)
 				require.Equal(t, c.messages, len(d.Messages) == 1)
 			}
-			require.GreaterOrEqual(t, inner.listens, c.least)
-			require.LessOrEqual(t, inner.listens, c.most)
+			require.Equal(t, c.looks, inner.looks)
 		})
 	}
-}
-
-// TestPollsBesideABusyChannel look at the ticket, too, whose channel is never the one that ends the fetch.
-func TestPollsBesideABusyChannel(t *testing.T) {
-	t.Parallel()
-	inner := &lobby{present: map[string]int{}, failure: matchmaking.ErrNoTicket}
-	channels, fetches, gone := channelsOf(inner), 1000, 0
-	for range fetches {
-		d, err := channels.FetchMany(t.Context(), channel.ManyQuery{Wait: time.Minute, From: []channel.Source{
-			{Channel: "chat", Subscriber: "ann"}, {Channel: "ticket.ann", Subscriber: "player"},
-		}})
-		require.NoError(t, err)
-		require.Len(t, d.Found, 1)
-		for _, p := range d.Problems {
-			require.Equal(t, 1, p.Source)
-			require.ErrorIs(t, p.Err, channel.ErrNoSubscriber)
-			gone++
-		}
-	}
-	require.Equal(t, inner.listens, gone)
-	require.Positive(t, gone)
-	require.Less(t, gone, fetches/3)
 }

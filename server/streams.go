@@ -13,7 +13,7 @@ import (
 )
 
 // OpenStream opens a stream and counts its messages. Each 8 of its sources are a request, and one of the client's
-// waits. The channels of tickets are made if need be, and their players are present as long as the stream.
+// waits. The players of its tickets are present as long as the stream.
 func (c *channels) OpenStream(ctx context.Context, q channel.StreamQuery) (streams.Stream, error) {
 	for _, from := range q.From {
 		if err := c.reserved.read(from.Channel); err != nil {
@@ -50,10 +50,6 @@ func (c *channels) openStream(ctx context.Context, q channel.StreamQuery, done f
 	s = &stream{channels: c, one: len(q.From) == 1, polls: c.polledSources(q.From), leave: map[int]func(){}, done: done}
 	for source, id := range s.polls {
 		s.leave[source] = c.players.Attend(ctx, id)
-		if _, err := c.open(ctx, id); err != nil {
-			s.end()
-			return nil, err
-		}
 	}
 	if s.sourceStream, err = c.streams.OpenStream(ctx, q); err != nil {
 		s.end()

@@ -61,7 +61,7 @@ func TestStreamsLookAtTickets(t *testing.T) {
 				require.NoError(t, err)
 				require.Equal(t, every > 0, len(arrivals) > 0)
 			}
-			require.InDelta(t, 70, l.listens, 12)
+			require.InDelta(t, 70, l.looks, 12)
 		})
 	}
 }
@@ -108,7 +108,7 @@ func TestStreamsForgetPlayers(t *testing.T) {
 		arrivals, err = s.Next(t.Context(), time.Hour)
 		require.NoError(t, err)
 		require.Empty(t, arrivals)
-		require.Zero(t, l.listens)
+		require.Zero(t, l.looks)
 		s.Close()
 		require.Zero(t, l.present["ann"], "it isn't ended twice")
 		playerStream(l, &fakeStream{}).Close()

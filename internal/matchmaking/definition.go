@@ -34,11 +34,22 @@ type Definition struct {
 	RegistrationInterval       Duration `json:"registrationInterval,omitzero"`
 	ProposalCollectionInterval Duration `json:"proposalCollectionInterval,omitzero"`
 	Reveal                     Reveal   `json:"reveal"`
+	// Channel is whether each ticket has a channel; nil: those that are created over Open Match's API have none, nor do
+	// those of a queue that is directed by its user.
+	Channel *bool `json:"channel,omitempty"`
 	Limits
 }
 
 // ByUser reports whether the queue is directed by its user.
 func (d *Definition) ByUser() bool { return d.Director == DirectorUser }
+
+// HasChannels reports whether tickets of the queue can have channels. Such tickets live no longer than their channels.
+func (d *Definition) HasChannels() bool {
+	if d.Channel != nil {
+		return *d.Channel
+	}
+	return !d.ByUser()
+}
 
 // TicketLife returns how long a ticket can be read: it waits, and is then assigned or has ended.
 func (d *Definition) TicketLife() time.Duration { return d.TicketTTL.Std() + d.AssignmentTTL.Std() }

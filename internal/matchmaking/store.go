@@ -63,10 +63,6 @@ type Tickets interface {
 	Delete(ctx context.Context, queue, id string) error
 	// Renew extends the life of waiting tickets to their TTL from now, up to the end of their Life. It ignores others.
 	Renew(ctx context.Context, queue string, ids []string) error
-	// Listen makes Assign put the assignment of a waiting ticket into the outbox, as it does for all tickets with an
-	// epoch, and returns "". If the ticket is assigned, it returns the assignment, as JSON. Errors: ErrNoTicket if the
-	// ticket has ended.
-	Listen(ctx context.Context, queue, id string) (content string, err error)
 }
 
 // UndoneFor is how long an undone attempt to create a ticket stays undone: longer than the maximum delay of a command
@@ -81,7 +77,6 @@ type CreateRequest struct {
 	Attempt    string        // identifies this attempt for Undo: a ULID
 	Keep       time.Duration // how long it can be read after its end
 	MaxTickets int           // limit of waiting tickets in the queue, this one included; 0: no limit
-	Listening  bool          // as after Listen; has no effect with an Epoch
 }
 
 // CancelRequest identifies the ticket to cancel.
@@ -172,8 +167,7 @@ type AssignOutcome struct {
 	Err error
 	// Conflicts are the tickets that could not be assigned. If it isn't empty, nothing was assigned.
 	Conflicts []Conflict
-	// Entries are the entries of the outbox, in the order of Assignments: "" for a ticket without an entry, see
-	// Tickets.Listen. It is empty if an earlier call assigned the match.
+	// Entries are the entries of the outbox, in the order of Assignments: "" for a ticket without a channel. It is empty if an earlier call assigned the match.
 	Entries []string
 	// Waits are the waiting times of the tickets, in the order of Assignments. It is empty if Entries is.
 	Waits []time.Duration
@@ -315,7 +309,7 @@ type TicketState struct {
 	Unconfirmed bool
 }
 
-// Outbox holds assignments that are to be published on the channels of their tickets, if those channels are wanted.
+// Outbox holds assignments that are to be published on the channels of their tickets.
 type Outbox interface {
 	// Outgoing returns entries that have been in the outbox for at least age, the oldest first, up to a limit.
 	Outgoing(ctx context.Context, queue string, age time.Duration, limit int) ([]OutboxEntry, error)

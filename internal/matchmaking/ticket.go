@@ -127,6 +127,7 @@ type Ticket struct {
 	TTL        time.Duration // from CreateTime, or from the last heartbeat if the queue has one
 	Life       time.Duration // from CreateTime: the maximum, including renewals
 	Epoch      ulid.ULID     // of the channel life that it began; zero: its ID is never reused
+	NoChannel  bool          // its assignment is not published on a channel
 	Status     Status
 	MatchID    string      // of MatchFound
 	Assignment *Assignment // of MatchFound

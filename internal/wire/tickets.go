@@ -19,14 +19,15 @@ type NewTicket struct {
 
 // CreatedTicket is the answer to the creation of a ticket.
 type CreatedTicket struct {
-	ID          string    `json:"id"`
-	Queue       string    `json:"queue"`
-	Status      string    `json:"status"`      // a matchmaking.Status; SEARCHING, unless the ticket existed
-	CreateTime  time.Time `json:"createTime"`  // Redis time, to the microsecond
-	Channel     string    `json:"channel"`     // on which the assignment is published
-	Subscriber  string    `json:"subscriber"`  // of the channel, created with it
-	ChannelURL  string    `json:"channelUrl"`  // path of the channel's description
-	MessagesURL string    `json:"messagesUrl"` // path to fetch the assignment from
+	ID         string    `json:"id"`
+	Queue      string    `json:"queue"`
+	Status     string    `json:"status"`     // a matchmaking.Status; SEARCHING, unless the ticket existed
+	CreateTime time.Time `json:"createTime"` // Redis time, to the microsecond
+	// Channel is the channel on which the assignment is published. It and the next three are empty if the ticket has none.
+	Channel     string `json:"channel,omitempty"`
+	Subscriber  string `json:"subscriber,omitempty"`  // of the channel, created with it
+	ChannelURL  string `json:"channelUrl,omitempty"`  // path of the channel's description
+	MessagesURL string `json:"messagesUrl,omitempty"` // path to fetch the assignment from
 	// Token is a credential for the ticket's player: it reads and cancels this ticket, and fetches its assignment, and
 	// nothing else. Empty: the service is open, or the ticket is the user's own.
 	Token string `json:"token,omitempty"`
@@ -69,14 +70,16 @@ func (t *CreatedTicket) AppendJSON(dst []byte) []byte {
 	dst = append(dst, t.Status...)
 	dst = append(dst, `","createTime":"`...)
 	dst = t.CreateTime.AppendFormat(dst, time.RFC3339Nano)
-	dst = append(dst, `","channel":"`...)
-	dst = append(dst, t.Channel...)
-	dst = append(dst, `","subscriber":"`...)
-	dst = append(dst, t.Subscriber...)
-	dst = append(dst, `","channelUrl":"`...)
-	dst = append(dst, t.ChannelURL...)
-	dst = append(dst, `","messagesUrl":"`...)
-	dst = append(dst, t.MessagesURL...)
+	if t.Channel != "" {
+		dst = append(dst, `","channel":"`...)
+		dst = append(dst, t.Channel...)
+		dst = append(dst, `","subscriber":"`...)
+		dst = append(dst, t.Subscriber...)
+		dst = append(dst, `","channelUrl":"`...)
+		dst = append(dst, t.ChannelURL...)
+		dst = append(dst, `","messagesUrl":"`...)
+		dst = append(dst, t.MessagesURL...)
+	}
 	if t.Token != "" {
 		dst = append(dst, `","token":"`...)
 		dst = append(dst, t.Token...)

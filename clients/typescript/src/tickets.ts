@@ -14,8 +14,9 @@ export type TicketDescription = Schemas["Ticket"];
 /** The server that a player connects to, and the match. */
 export type Assignment = Schemas["Assignment"];
 
-/** How long a ticket isn't looked at while its assignment is awaited, in milliseconds. */
+/** How long a ticket isn't looked at while its assignment is awaited, in milliseconds: with a channel, and without. */
 const lookAfter = 20_000;
+const lookOften = 2_000;
 
 const ended = (slug: string, text: string) => new TidemarkError(410, slug, text);
 
@@ -51,12 +52,13 @@ export class Ticket {
     try {
       let over = false; // the subscription, without the message
       const message = this.#message(channel, subscriber, signal).finally(() => (over = true));
+      const longest = channel ? lookAfter : lookOften;
       for (;;) {
         const t = await this.get({ signal, retryFor: Infinity });
         if (t.assignment) return t.assignment; // its message may have been acknowledged before
         if (t.status === "CANCELLED") throw ended("ticket-cancelled", "the ticket was cancelled");
         if (t.status === "EXPIRED") throw ended("ticket-expired", "the ticket expired without a match");
-        const wait = pause(Math.min(lookAfter, Math.max(1000, Date.parse(t.expireTime) - Date.now())), signal);
+        const wait = pause(Math.min(longest, Math.max(1000, Date.parse(t.expireTime) - Date.now())), signal);
         const assignment = await Promise.race(over ? [wait] : [message, wait]);
         if (assignment) return assignment;
       }
@@ -66,7 +68,8 @@ export class Ticket {
   }
 
   /** #message waits for the message with the assignment. It returns undefined if its subscription ends before. */
-  async #message(channel: string, subscriber: string, signal: AbortSignal): Promise<Assignment | undefined> {
+  async #message(channel: string | undefined, subscriber: string | undefined, signal: AbortSignal) {
+    if (!channel || !subscriber) return undefined; // the queue's tickets have none
     try {
       const options = { create: false, ack: "manual", signal } as const;
       for await (const m of this.channel(channel).subscribe<Assignment>(subscriber, options)) {

@@ -70,7 +70,7 @@ func (f *frontend) CreateTicket(
 	}
 	t, created, err := f.tickets.Create(ctx, service.NewTicket{
 		Queue: queueOf(ctx), ID: metadataOf(ctx, metadataTicketID), Spec: spec,
-		Owner: access.From(ctx).User(), PersistentTTL: convert.TTLOf(asked), ChannelLater: true,
+		Owner: access.From(ctx).User(), PersistentTTL: convert.TTLOf(asked), NoChannel: true,
 	})
 	if err != nil {
 		return nil, err

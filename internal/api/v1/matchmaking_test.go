@@ -74,42 +74,33 @@ func TestTwoPlayers(t *testing.T) {
 	require.Equal(t, ann, servertest.Decode[wire.CreatedTicket](again))
 }
 
-// TestChannelsThatAreMadeLater requests the channels of tickets that were created without: waiting, assigned, ended and
-// nonexistent ones.
-func TestChannelsThatAreMadeLater(t *testing.T) {
+// TestTicketsWithoutChannels: answers name no channel, a fetch finds none, and the assignment is in the ticket.
+func TestTicketsWithoutChannels(t *testing.T) {
 	t.Parallel()
-	h := servertest.Start(t, servertest.WithQueues("alone", `{"match":{"teams":3}}`))
-	make := func(queue string) wire.CreatedTicket {
-		made, _, err := h.Matches.Create(t.Context(), service.NewTicket{Queue: queue, ChannelLater: true})
-		require.NoError(t, err)
-		at := "/v1/channels/" + matchmaking.ChannelOf(made.ID)
-		return wire.CreatedTicket{ID: made.ID, ChannelURL: at, MessagesURL: at + "/subscribers/player/messages"}
-	}
-	ann := make("duel")
-	require.EqualValues(t, 1, servertest.Decode[wire.Description](h.Do("GET", ann.ChannelURL, "")).SubscriberCount)
-	bob := make("duel")
-	require.Eventually(t, func() bool { return h.Ticket(bob.ID).Status == string(matchmaking.MatchFound) },
-		servertest.Patience,
-		servertest.Step)
+	h := servertest.Start(t, servertest.WithQueues("quiet", `{"channel":false}`))
+	var ids []string
 	for range 2 {
-		require.Equal(t, h.Assignment(ann).MatchID, h.Assignment(bob).MatchID, "it is published when it is asked for")
+		made := servertest.Decode[map[string]any](h.Do("POST", "/v1/tickets", `{"queue":"quiet"}`).With(http.StatusCreated))
+		for _, member := range []string{"channel", "subscriber", "channelUrl", "messagesUrl"} {
+			require.NotContains(t, made, member)
+		}
+		ids = append(ids, made["id"].(string))
 	}
-	handle := servertest.Decode[wire.Delivery](h.Do("GET", bob.MessagesURL, "")).ReceiptHandle
-	h.Do("POST", strings.TrimSuffix(bob.MessagesURL, "messages")+"ack", `{"receiptHandle":"`+handle+`"}`).Is(204, "")
-	require.Empty(t, servertest.Decode[wire.Delivery](h.Do("GET", bob.MessagesURL+"?wait=1s", "")).Messages, "once")
-	require.EqualValues(t, 1, servertest.Decode[wire.Description](h.Do("GET", bob.ChannelURL, "")).SubscriberCount)
+	require.Eventually(t, func() bool { return h.Ticket(ids[1]).Assignment != nil }, servertest.Patience, servertest.Step)
+	ann := h.Ticket(ids[0])
+	require.Equal(t, ann.MatchID, h.Ticket(ids[1]).MatchID)
+	require.Empty(t, ann.Channel)
+	at := "/v1/channels/" + matchmaking.ChannelOf(ids[0])
+	h.Do("GET", at, "").Problem(404, fault.SlugNoChannel)
+	h.Do("GET", at+"/subscribers/player/messages?wait=1m", "").Problem(404, fault.SlugNoSubscriber)
 
-	waits := make("alone")
-	polls := h.Waiting(t.Context(), 1, "GET "+waits.MessagesURL+"?wait=1m")
-	require.Equal(t, http.StatusNoContent, h.Do("DELETE", "/v1/tickets/"+waits.ID, "").Status)
-	(<-polls).Problem(404, fault.SlugNoSubscriber)
-	none := "/v1/channels/" + matchmaking.ChannelOf(matchmaking.NewID("alone"))
-	h.Do("GET", none+"/subscribers/player/messages?wait=1m", "").Problem(404, fault.SlugNoSubscriber)
-	h.Do("GET", none, "").Problem(404, fault.SlugNoChannel)
+	made, _, err := h.Matches.Create(t.Context(), service.NewTicket{Queue: "duel", NoChannel: true}) // as Open Match's API
+	require.NoError(t, err)
+	require.Empty(t, h.Ticket(made.ID).Channel)
 }
 
 // TestPollsOfTicketsThatAreGone: channels exist, but their tickets don't, as after the storage has lost them. Polls that
-// wait end with 404 on each path, and so does one of several that don't wait.
+// wait end with 404 on each path.
 func TestPollsOfTicketsThatAreGone(t *testing.T) {
 	t.Parallel()
 	h := servertest.Start(t, servertest.WithQueues())
@@ -147,14 +138,6 @@ func TestPollsOfTicketsThatAreGone(t *testing.T) {
 		} else {
 			answers[i].Problem(404, fault.SlugNoSubscriber)
 		}
-	}
-
-	for _, id := range tickets {
-		status := 200
-		for polls := 0; status == 200 && polls < 1000; polls++ {
-			status = h.Do("GET", "/v1/channels/ticket."+id+"/subscribers/player/messages", "").Status
-		}
-		require.Equal(t, 404, status)
 	}
 }
 

@@ -77,13 +77,13 @@ func (h *tickets) cancel(c *web.Call) error {
 }
 
 func createdTicket(t *matchmaking.Ticket) wire.CreatedTicket {
-	name := matchmaking.ChannelOf(t.ID)
-	at := "/v1/channels/" + name
-	return wire.CreatedTicket{
-		ID: t.ID, Queue: t.Queue, Status: string(t.Status), CreateTime: t.CreateTime.UTC(),
-		Channel: name, Subscriber: matchmaking.Subscriber,
-		ChannelURL: at, MessagesURL: at + "/subscribers/" + matchmaking.Subscriber + "/messages",
+	w := wire.CreatedTicket{ID: t.ID, Queue: t.Queue, Status: string(t.Status), CreateTime: t.CreateTime.UTC()}
+	if !t.NoChannel {
+		name := matchmaking.ChannelOf(t.ID)
+		w.Channel, w.Subscriber, w.ChannelURL = name, matchmaking.Subscriber, "/v1/channels/"+name
+		w.MessagesURL = w.ChannelURL + "/subscribers/" + matchmaking.Subscriber + "/messages"
 	}
+	return w
 }
 
 func ticketOf(t matchmaking.Ticket) wire.Ticket {

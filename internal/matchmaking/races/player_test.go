@@ -23,8 +23,8 @@ type plan struct {
 	leaves time.Duration // after which it cancels; 0: never
 	looks  int           // how often it reads its ticket
 	hasty  bool          // it creates its ticket twice and cancels it, at the same time or after an answer
-	noID   bool          // the service generates its ticket's ID, and creates the channel on the first request for it
-	asks   time.Duration // after which it requests the channel
+	noID   bool          // the service generates its ticket's ID
+	asks   time.Duration // after which it fetches from its channel
 	beside *server       // its current server; nil: any
 	unsure bool          // Redis may lose what the player was told
 }
@@ -147,7 +147,7 @@ func (p *player) create(ctx context.Context) error {
 	err := p.insist(ctx, func(ctx context.Context, s *server) (err error) {
 		n := service.NewTicket{Queue: p.queue, ID: p.id, TTL: p.ttl}
 		if p.noID {
-			n.ID, n.ChannelLater = "", true
+			n.ID = ""
 		}
 		p.ticket, _, err = s.tickets.Create(ctx, n)
 		return err
@@ -266,14 +266,9 @@ func (p *player) read(ctx context.Context, to *player) error {
 		}
 		asking, done := s.during(within)
 		d, err := s.channels.Next(asking, q, handle)
-		if errors.Is(err, channel.ErrNoSubscriber) {
-			if err = s.tickets.OpenChannel(asking, p.id); err == nil {
-				d, err = s.channels.Next(asking, q, handle)
-			}
-		}
 		done()
 		switch {
-		case errors.Is(err, channel.ErrNoSubscriber), errors.Is(err, matchmaking.ErrNoTicket):
+		case errors.Is(err, channel.ErrNoSubscriber):
 			return nil
 		case err != nil && !last && (errors.Is(err, fault.ErrUnavailable) || ctx.Err() != nil || !s.alive()):
 			wait(ctx, 10*time.Millisecond)

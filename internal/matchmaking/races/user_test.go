@@ -162,7 +162,7 @@ func (u *told) play(ctx context.Context, number int) {
 func TestDirectorsOfAUser(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(t *testing.T, url string) {
-		d := definition(t, "user", `{"director": "user", "pendingTimeout": "500ms", "backfillTTL": "300ms"}`)
+		d := definition(t, "user", `{"director": "user", "channel": true, "pendingTimeout": "500ms", "backfillTTL": "300ms"}`)
 		a := newArena(t, url, d)
 		u := &told{arena: a, definition: d, connections: map[string]map[string]bool{}}
 		a.start(t, "a")

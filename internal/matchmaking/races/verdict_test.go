@@ -96,11 +96,6 @@ func (a *arena) endOf(ctx context.Context, p *player) (e end, err error) {
 		}
 		return e, fmt.Errorf("read %s at the end: %w", p.id, err)
 	}
-	if p.noID && e.ticket.Status == matchmaking.MatchFound {
-		if err = a.observer.tickets.OpenChannel(ctx, p.id); err != nil {
-			return e, fmt.Errorf("audit %s: %w", p.id, err)
-		}
-	}
 	if _, err = a.observer.channels.Subscribe(ctx, channel.SubscribeRequest{
 		Channel: name, Subscriber: auditor, From: channel.From{Start: channel.StartEarliest},
 	}); err != nil {

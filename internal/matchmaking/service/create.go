@@ -28,8 +28,14 @@ type NewTicket struct {
 	// PersistentTTL is the life requested in the ticket's persistent_field, used if TTL is zero: at most the queue's
 	// TicketTTL.
 	PersistentTTL time.Duration
-	// ChannelLater leaves the creation of the ticket's channel to OpenChannel. It has no effect with an ID.
-	ChannelLater bool
+	// NoChannel means that the ticket has no channel, unless its queue says whether its tickets have one. It has no
+	// effect with an ID.
+	NoChannel bool
+}
+
+// channel reports whether the ticket has a channel.
+func (n *NewTicket) channel(d *matchmaking.Definition) bool {
+	return n.ID != "" || d.HasChannels() && (d.Channel != nil || !n.NoChannel)
 }
 
 // life returns the time during which the ticket can be matched.
@@ -38,9 +44,9 @@ func (n *NewTicket) life(d *matchmaking.Definition) time.Duration {
 	return min(cmp.Or(n.TTL, n.PersistentTTL, most), most)
 }
 
-// Create creates a ticket, and its channel [matchmaking.ChannelOf] with the subscriber [matchmaking.Subscriber]. If the
-// queue has a ticket with its ID, in any status, Create returns that ticket with created false. The channel begins a
-// new life before the ticket exists: messages for an earlier ticket with the ID are never delivered to this one. If it
+// Create creates a ticket, and its channel [matchmaking.ChannelOf] with the subscriber [matchmaking.Subscriber], unless
+// it has none: see [matchmaking.Definition]. If the queue has a ticket with its ID, in any status, Create returns that
+// ticket with created false. The channel begins a new life before the ticket exists: messages for an earlier ticket with the ID are never delivered to this one. If it
 // is unknown whether the ticket was created, it is removed in the background, for the length of its life, unless Create
 // is called for the same ID again, on any server. A ticket of another owner isn't returned: the error is
 // ErrTicketExists. See Token for the credential of its player. Errors: ErrNoQueue, fault.SlugInvalidTicket,
@@ -61,6 +67,7 @@ func (s *Service) Create(ctx context.Context, n NewTicket) (t matchmaking.Ticket
 		return matchmaking.Ticket{}, false, matchmaking.ErrQueueFull
 	}
 	var made *matchmaking.Ticket // the ticket is large: copies would be on the stack of each waiting creation
+	n.NoChannel = !n.channel(&q.Definition)
 	if n.ID != "" {
 		made, created, err = s.createNamed(ctx, q, &n)
 	} else {
@@ -85,7 +92,7 @@ func (s *Service) Token(ctx context.Context, t *matchmaking.Ticket) string {
 func (s *Service) createUnique(ctx context.Context, q *queue, n *NewTicket) (t *matchmaking.Ticket, created bool,
 	err error) {
 	n.ID = matchmaking.NewID(n.Queue)
-	if !n.ChannelLater {
+	if !n.NoChannel {
 		if err := s.o.Channels.Open(ctx, n.ID); err != nil {
 			return nil, false, fmt.Errorf("create ticket %s: %w", n.ID, err)
 		}
@@ -179,9 +186,9 @@ func (s *Service) create(ctx context.Context, q *queue, n *NewTicket, epoch ulid
 	}
 	made, created, err := s.o.Store.Create(ctx, matchmaking.CreateRequest{
 		Ticket: matchmaking.Ticket{
-			Queue: n.Queue, ID: n.ID, Epoch: epoch, Spec: n.Spec, Owner: n.Owner, TTL: ttl, Life: life,
+			Queue: n.Queue, ID: n.ID, Epoch: epoch, NoChannel: n.NoChannel, Spec: n.Spec, Owner: n.Owner, TTL: ttl, Life: life,
 		},
-		Attempt: attempt, Listening: !n.ChannelLater, Keep: q.AssignmentTTL.Std(), MaxTickets: q.MaxTickets,
+		Attempt: attempt, Keep: q.AssignmentTTL.Std(), MaxTickets: q.MaxTickets,
 	})
 	if err != nil {
 		if errors.Is(err, matchmaking.ErrQueueFull) {

@@ -290,27 +290,6 @@ func TestAssignmentAfterTheChannelWasLostToAnotherQueue(t *testing.T) {
 	require.Empty(t, w.fetch(t, "ann", 0).Messages)
 }
 
-// TestAFailoverLosesThatAChannelIsWanted covers a fail-over that loses the request for a channel while the channel
-// exists. The player receives the assignment after the next request for it.
-func TestAFailoverLosesThatAChannelIsWanted(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	s := newService(t, w.options(t, define(t, "duel", `{}`)))
-	background(t, s.Run)
-	ann := create(t, s, service.NewTicket{Queue: "duel"})
-	w.lose(t, "mm.{duel}.listening")
-	ben := create(t, s, service.NewTicket{Queue: "duel"})
-	w.assignment(t, ben.ID)
-	w.emptied(t, "duel")
-	require.Empty(t, w.fetch(t, ann.ID, 0).Messages)
-	for range 2 {
-		published, err := s.Listen(t.Context(), ann.ID)
-		require.NoError(t, err)
-		require.True(t, published)
-		require.Len(t, w.fetch(t, ann.ID, 0).Messages, 1)
-	}
-}
-
 // TestAFailoverLosesTheMessageOfAChosenTicket covers a fail-over that loses the message with an assignment: the player
 // receives it after the next look at the ticket. A second one loses the ticket, too.
 func TestAFailoverLosesTheMessageOfAChosenTicket(t *testing.T) {
@@ -319,7 +298,7 @@ func TestAFailoverLosesTheMessageOfAChosenTicket(t *testing.T) {
 	s := newService(t, w.options(t, define(t, "duel", `{}`)))
 	stop := background(t, s.Run)
 	create(t, s, service.NewTicket{Queue: "duel", ID: "ann"})
-	published, err := s.Listen(t.Context(), "ann")
+	published, err := s.Redeliver(t.Context(), "ann")
 	require.NoError(t, err)
 	require.False(t, published, "it waits")
 	create(t, s, service.NewTicket{Queue: "duel", ID: "ben"})
@@ -329,43 +308,13 @@ func TestAFailoverLosesTheMessageOfAChosenTicket(t *testing.T) {
 	w.lose(t, "c.{ticket.ann}.m*")
 	require.Empty(t, w.fetch(t, "ann", 0).Messages)
 	for range 2 {
-		published, err = s.Listen(t.Context(), "ann")
+		published, err = s.Redeliver(t.Context(), "ann")
 		require.NoError(t, err)
 		require.True(t, published)
 		require.Equal(t, match, w.assignment(t, "ann").MatchID)
 		w.requireNoMore(t, "duel", "ann")
 	}
 	w.lose(t, "mm.{duel}.*")
-	require.ErrorIs(t, storagetest.ErrorOf(s.Listen(t.Context(), "ann")), matchmaking.ErrNoTicket)
-	require.ErrorIs(t, storagetest.ErrorOf(s.Listen(t.Context(), "never")), matchmaking.ErrNoTicket)
-}
-
-// TestChannelsThatAreMadeLater checks channels that are created by a player's first fetch or by the assignment,
-// whichever is first. Each player receives the assignment once.
-func TestChannelsThatAreMadeLater(t *testing.T) {
-	t.Parallel()
-	everywhere(t, func(t *testing.T, w *world) {
-		s := newService(t, w.options(t, define(t, "duel", `{}`)))
-		background(t, s.Run)
-		later := service.NewTicket{Queue: "duel", ChannelLater: true}
-		for range 20 {
-			early := create(t, s, later)
-			require.NoError(t, s.OpenChannel(t.Context(), early.ID))
-			require.Empty(t, w.fetch(t, early.ID, 0).Messages)
-			racing := create(t, s, later)
-			require.NoError(t, s.OpenChannel(t.Context(), racing.ID))
-			require.Equal(t, w.assignment(t, early.ID).MatchID, w.assignment(t, racing.ID).MatchID)
-			w.requireNoMore(t, "duel", early.ID, racing.ID)
-		}
-
-		late, other := create(t, s, later), create(t, s, later)
-		w.emptied(t, "duel")
-		for range 2 {
-			for _, id := range []string{late.ID, other.ID} {
-				require.NoError(t, s.OpenChannel(t.Context(), id))
-				require.Len(t, w.fetch(t, id, 0).Messages, 1, "the message ID is known")
-			}
-		}
-		require.Equal(t, w.assignment(t, late.ID).MatchID, w.assignment(t, other.ID).MatchID)
-	})
+	require.ErrorIs(t, storagetest.ErrorOf(s.Redeliver(t.Context(), "ann")), matchmaking.ErrNoTicket)
+	require.ErrorIs(t, storagetest.ErrorOf(s.Redeliver(t.Context(), "never")), matchmaking.ErrNoTicket)
 }

@@ -126,18 +126,6 @@ func (m *memory) States(_ context.Context, _ string, ids []string) ([]matchmakin
 	return m.states(ids)
 }
 
-// Listen returns the content that States returns.
-func (m *memory) Listen(_ context.Context, _, id string) (string, error) {
-	found, err := m.states([]string{id})
-	if err == nil && found[0].Created.IsZero() {
-		err = matchmaking.ErrNoTicket
-	}
-	if err != nil {
-		return "", err
-	}
-	return found[0].Content, nil
-}
-
 func (m *memory) Renew(_ context.Context, _ string, ids []string) error { return m.renew(ids) }
 
 func newMemory() *memory {

@@ -135,10 +135,9 @@ func (r *registry) check(d matchmaking.Definition) error {
 	if err := d.Check(); err != nil {
 		return err
 	}
-	// A queue that is directed by its user may have tickets that live longer than channels: see createNamed.
-	if life := d.TicketLife(); life > r.o.ChannelTTL && !d.ByUser() {
+	if life := d.TicketLife(); life > r.o.ChannelTTL && d.HasChannels() {
 		return matchmaking.InvalidQueue("ticketTTL",
-			"ticketTTL: together with assignmentTTL it must be at most %s, the life of channels, not %s",
+			"ticketTTL: together with assignmentTTL it must be at most %s, the life of channels, not %s, or channel false",
 			r.o.ChannelTTL, life)
 	}
 	_, err := r.o.Build(d)

@@ -244,6 +244,12 @@ func TestQueuesThatCannotBePut(t *testing.T) {
 		}
 		requireInvalidQueue(t, err, c.field, c.detail)
 	}
+	for _, quiet := range []string{`{"channel":false,"ticketTTL":"30m"}`, `{"director":"user","ticketTTL":"none"}`} {
+		_, err = New(m.options(t, map[string]string{"q": quiet}))
+		require.NoError(t, err, "its tickets have no channels")
+	}
+	_, err = New(m.options(t, map[string]string{"q": `{"director":"user","channel":true,"ticketTTL":"none"}`}))
+	requireInvalidQueue(t, err, "ticketTTL", "must be at most 30m0s")
 	_, err = New(m.options(t, map[string]string{"q": `{"ticketTTL":"30m"}`}))
 	requireInvalidQueue(t, err, "ticketTTL", "must be at most 30m0s")
 }

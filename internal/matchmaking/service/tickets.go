@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/oklog/ulid/v2"
-
 	"github.com/tidemark-dev/tidemark/internal/matchmaking"
 )
 
@@ -79,46 +77,27 @@ func (s *Service) Delete(ctx context.Context, id string) error {
 	return nil
 }
 
-// OpenChannel creates the channel of a waiting or assigned ticket that was created with ChannelLater. The subscriber
-// then receives the assignment, whether it was made before or after. For a caller-chosen ID it returns ErrNoTicket
-// without a read. Errors: those of Listen and of the channels.
-func (s *Service) OpenChannel(ctx context.Context, id string) error {
-	queue, ok := matchmaking.QueueOf(id)
-	if !ok {
-		return matchmaking.ErrNoTicket // the channel was created before the ticket
-	}
-	if _, err := s.Listen(ctx, id); err != nil {
-		return err
-	}
-	if err := s.o.Channels.Open(ctx, id); err != nil {
-		return fmt.Errorf("open the channel of ticket %s: %w", id, err)
-	}
-	// A concurrent cancel found no subscriber to remove.
-	_, err := s.stateOf(ctx, queue, id)
-	if errors.Is(err, matchmaking.ErrNoTicket) {
-		if err := s.o.Channels.Unsubscribe(ctx, id, ulid.ULID{}); err != nil {
-			return fmt.Errorf("open the channel of ticket %s: %w", id, err)
-		}
-	}
-	return err
-}
-
-// Listen requests the assignment of a ticket as a message on its channel: when it is assigned, or at once if it is
-// already assigned. published reports the latter; the channel exists then. A repetition publishes nothing twice.
-// Errors: ErrNoTicket if the ticket has ended or doesn't exist, and those of the store and the channels.
-func (s *Service) Listen(ctx context.Context, id string) (published bool, err error) {
+// Redeliver publishes the assignment of a ticket on its channel again, which does nothing if it is there: a fail-over
+// may have lost it. published reports whether the ticket is assigned. Errors: ErrNoTicket if the ticket has ended or
+// doesn't exist, and those of the store and the channels.
+func (s *Service) Redeliver(ctx context.Context, id string) (published bool, err error) {
 	owner, err := s.ownerOf(ctx, id)
 	if err != nil {
 		return false, err
 	}
-	assignment, err := s.o.Store.Listen(ctx, owner.Queue, id)
-	if err != nil {
-		return false, fmt.Errorf("open the channel of ticket %s: %w", id, err)
+	state, err := s.stateOf(ctx, owner.Queue, id)
+	if err != nil || state.Content == "" {
+		return false, err
 	}
-	if assignment == "" {
-		return false, nil
+	var a matchmaking.Assignment
+	if err := json.Unmarshal([]byte(state.Content), &a); err != nil {
+		return false, fmt.Errorf("decode the assignment of ticket %s: %w", id, err)
 	}
-	return true, s.publish(ctx, id, owner.Epoch, assignment)
+	entry := matchmaking.OutboxEntry{TicketID: id, MatchID: a.MatchID, Epoch: owner.Epoch, Content: []byte(state.Content)}
+	if err := s.o.Channels.Publish(ctx, []matchmaking.OutboxEntry{entry})[0]; err != nil {
+		return false, fmt.Errorf("publish the assignment of ticket %s: %w", id, err)
+	}
+	return true, nil
 }
 
 // stateOf returns the state of a waiting or assigned ticket. Errors: ErrNoTicket if it has ended, and the store's.
@@ -131,20 +110,6 @@ func (s *Service) stateOf(ctx context.Context, queue, id string) (matchmaking.Ti
 		return matchmaking.TicketState{}, matchmaking.ErrNoTicket
 	}
 	return states[0], nil
-}
-
-// publish publishes an assignment that was requested too late for the outbox, or whose channel was lost, under the same
-// message ID as a relay, in the channel life with the epoch.
-func (s *Service) publish(ctx context.Context, id string, epoch ulid.ULID, assignment string) error {
-	var a matchmaking.Assignment
-	if err := json.Unmarshal([]byte(assignment), &a); err != nil {
-		return fmt.Errorf("decode the assignment of ticket %s: %w", id, err)
-	}
-	entry := matchmaking.OutboxEntry{TicketID: id, MatchID: a.MatchID, Epoch: epoch, Content: []byte(assignment)}
-	if err := s.o.Channels.Publish(ctx, []matchmaking.OutboxEntry{entry})[0]; err != nil {
-		return fmt.Errorf("open the channel of ticket %s: %w", id, err)
-	}
-	return nil
 }
 
 // Owner returns the owner of a ticket, see [matchmaking.Ticket], and the ticket's creation time, which distinguishes

@@ -45,7 +45,11 @@ func TestQueueOfItsUser(t *testing.T) {
 			TTL: matchmaking.MinLifetime, Max: 1})
 		require.NoError(t, err)
 		put(`{}`)
-		w.requireMatched(t, a.ID, b.ID)
+		toA, err := s.Await(t.Context(), a.ID)
+		require.NoError(t, err)
+		toB, err := s.Await(t.Context(), b.ID)
+		require.NoError(t, err)
+		require.Equal(t, toA.MatchID, toB.MatchID)
 		require.Eventually(t, func() bool {
 			c := w.conn.Client()
 			left, err := c.Do(t.Context(), c.B().Zcard().Key(w.prefix+"mm.{duel}.backfills").Build()).AsInt64()
@@ -90,7 +94,7 @@ func (w *world) handOut(t *testing.T, b *matchmaking.MatchBackfill, tickets ...s
 func TestBackfills(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(t *testing.T, w *world) {
-		s := directed(t, w, `{"director": "user", "maxTicketBytes": 100, "maxBackfills": 2}`)
+		s := directed(t, w, `{"director": "user", "channel": true, "maxTicketBytes": 100, "maxBackfills": 2}`)
 		small := matchmaking.BackfillSpec{SearchFields: matchmaking.SearchFields{Tags: []string{"eu"}}}
 		large := matchmaking.BackfillSpec{Extensions: map[string]json.RawMessage{
 			"x": json.RawMessage(`"` + strings.Repeat("x", 100) + `"`)}}
@@ -170,7 +174,7 @@ func TestBackfillThatIsNotAcknowledged(t *testing.T) {
 func TestAssignTickets(t *testing.T) {
 	t.Parallel()
 	everywhere(t, func(t *testing.T, w *world) {
-		s := directed(t, w, `{"director": "user", "reveal": "teammates"}`)
+		s := directed(t, w, `{"director": "user", "channel": true, "reveal": "teammates"}`)
 		var ids []string
 		for range 6 {
 			ids = append(ids, create(t, s, service.NewTicket{Queue: "user"}).ID)
@@ -237,7 +241,7 @@ func TestAssignTickets(t *testing.T) {
 func TestAssignTicketsAgainstAcknowledge(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	s := directed(t, w, `{"director": "user"}`)
+	s := directed(t, w, `{"director": "user", "channel": true}`)
 	b, err := s.CreateBackfill(t.Context(), service.NewBackfill{Queue: "user"})
 	require.NoError(t, err)
 	for generation := int64(1); generation <= 20; generation++ {

@@ -32,9 +32,10 @@ queues:
     profile:
       pools: [{name: all, doubleRangeFilters: [{doubleArg: level, min: 1, max: 5}], tagPresentFilters: [{tag: eu}]}]
   plain:
+  quiet: {ticketTTL: 1h, channel: false}
 `, nil, nil)
 	require.NoError(t, err)
-	duel, plain, ranked := c.Matchmaking.Queues[0], c.Matchmaking.Queues[1], c.Matchmaking.Queues[2]
+	duel, plain, ranked := c.Matchmaking.Queues[0], c.Matchmaking.Queues[1], c.Matchmaking.Queues[3]
 	require.Equal(t, []string{"duel", "plain", "ranked"}, []string{duel.Name, plain.Name, ranked.Name})
 	require.Equal(t, "127.0.0.1:7777", duel.Assigner.Connection)
 	require.Equal(t, matchmaking.MatchFirstCome, plain.Match.Function)
@@ -44,7 +45,7 @@ queues:
 		ranked.Match.Widen)
 	require.Equal(t, float64(5), ranked.Profile.Pools[0].DoubleRanges[0].Max)
 
-	require.Equal(t, 22*time.Minute, c.TicketLife())
+	require.Equal(t, 22*time.Minute, c.TicketLife(), "tickets without channels need none")
 }
 
 func TestChannelsOfTickets(t *testing.T) {

@@ -114,7 +114,7 @@ func (c Config) readsOther(next Config, key string) bool {
 // checkLives checks what a service can't change while it runs.
 func (c *Config) checkLives(found *findings, next Config) {
 	for _, d := range next.Matchmaking.Queues {
-		if life := d.TicketLife(); c.Matchmaking.On && life > c.ticketLife && !d.ByUser() {
+		if life := d.TicketLife(); c.Matchmaking.On && life > c.ticketLife && d.HasChannels() {
 			found.add(finding{text: fmt.Sprintf(
 				"queues.%s.ticketTTL: together with assignmentTTL it is %s, and the channels of tickets live for %s since the start: restart the service",
 				d.Name, life, c.ticketLife)})

@@ -140,14 +140,14 @@ const (
 )
 
 // TicketLife returns how long the channels of tickets live without activity: as long as any queue of the configuration
-// needs, except queues whose tickets never expire. In a running service it stays as at the start.
+// needs whose tickets have channels. In a running service it stays as at the start.
 func (c Config) TicketLife() time.Duration {
 	if c.ticketLife > 0 {
 		return c.ticketLife
 	}
 	life := leastTicketLife
 	for _, d := range c.Matchmaking.Queues {
-		if d.TicketTTL != matchmaking.Unlimited {
+		if d.HasChannels() && d.TicketTTL != matchmaking.Unlimited {
 			life = max(life, d.TicketLife())
 		}
 	}

@@ -37,11 +37,11 @@ const (
 // content returns the stored forms of a backfill's content: the persistent field, and the rest. Appended they are one
 // message: an update may replace the first without the second.
 func content(spec *matchmaking.BackfillSpec) (rest, persistent []byte, err error) {
-	rest, err = encodeSpec(&matchmaking.Spec{SearchFields: spec.SearchFields, Extensions: spec.Extensions}, "")
+	rest, err = encodeSpec(&matchmaking.Spec{SearchFields: spec.SearchFields, Extensions: spec.Extensions})
 	if err != nil {
 		return nil, nil, err
 	}
-	persistent, err = encodeSpec(&matchmaking.Spec{PersistentField: spec.PersistentField}, "")
+	persistent, err = encodeSpec(&matchmaking.Spec{PersistentField: spec.PersistentField})
 	return rest, persistent, err
 }
 
@@ -57,12 +57,12 @@ func decodeBackfill(d *redis.Decoder, queue, id string) (matchmaking.Backfill, e
 	b := matchmaking.Backfill{ID: id, Queue: queue, Expires: d.Millis(), Generation: d.Int64(), CreateTime: d.Micros()}
 	rest, persistent := d.Bytes(), d.Bytes()
 	b.Tickets = strings.Fields(d.Text())
-	spec, _, err := decodeSpec(slices.Concat(rest, persistent))
-	if err != nil {
+	var content matchmaking.Ticket
+	if err := decodeSpec(slices.Concat(rest, persistent), &content); err != nil {
 		d.Fail(fmt.Errorf("backfill %s: %w", id, err))
 	}
 	b.BackfillSpec = matchmaking.BackfillSpec{
-		SearchFields: spec.SearchFields, Extensions: spec.Extensions, PersistentField: spec.PersistentField,
+		SearchFields: content.SearchFields, Extensions: content.Extensions, PersistentField: content.PersistentField,
 	}
 	return b, d.End()
 }

@@ -28,7 +28,7 @@ func TestQueueOperationsAreFewCommands(t *testing.T) {
 	limited := h.Request("limited")
 	limited.MaxTickets = 1000
 	quiet := h.Request("quiet")
-	quiet.Listening = false
+	quiet.NoChannel = true
 	h.AddQuiet(t, "quiet1", "quiet2")
 	backfill := h.Backfill(t, queuetest.LongTTL)
 	f := h.follow("0-0", 100)
@@ -65,8 +65,6 @@ func TestQueueOperationsAreFewCommands(t *testing.T) {
 			func(ctx context.Context) error { return storagetest.ErrorOf2(h.Create(ctx, h.Request("new"))) }},
 		{"create without a channel", []string{"EVALSHA"}, 9,
 			func(ctx context.Context) error { return storagetest.ErrorOf2(h.Create(ctx, quiet)) }},
-		{"listen", []string{"EVALSHA"}, 5,
-			func(ctx context.Context) error { return storagetest.ErrorOf(h.Listen(ctx, h.Name, "new")) }},
 		{"create again", []string{"EVALSHA"}, 7,
 			func(ctx context.Context) error { return storagetest.ErrorOf2(h.Create(ctx, h.Request("new"))) }},
 		{"create with a limit", []string{"EVALSHA"}, 12,

@@ -117,13 +117,6 @@ func TestReadsWaitForReplicas(t *testing.T) {
 			ticket, _, err := other.Create(ctx, request)
 			return ticket, err
 		},
-		"listen": func(ctx context.Context) (found matchmaking.Ticket, err error) {
-			content, err := other.Listen(ctx, h.Name, "a")
-			if err == nil {
-				err = setAssignment(&found, []byte(content))
-			}
-			return found, err
-		},
 		"find": func(ctx context.Context) (matchmaking.Ticket, error) { return other.Find(ctx, found) },
 	}
 	states := func() []matchmaking.TicketState {

@@ -83,14 +83,10 @@ func (s *Store) createCall(queue string, all []*creation, taken []*removal) (key
 	args = append(make([]string, 0, 3+len(delivered)+9*len(all)), k.nudges(), k.feed(), strconv.Itoa(len(delivered)))
 	args = append(args, delivered...)
 	for _, r := range all {
-		listens := "0"
-		if r.Listening {
-			listens = "1"
-		}
 		keys = append(keys, k.ticket(r.ID), k.assignment(r.ID))
 		args = append(args, r.ID, redis.Milliseconds(r.TTL), redis.Milliseconds(r.Keep),
-			redis.Milliseconds(max(r.Life, r.TTL)), strconv.Itoa(r.MaxTickets), r.Attempt, epochText(r.Epoch), listens,
-			r.spec)
+			redis.Milliseconds(max(r.Life, r.TTL)), strconv.Itoa(r.MaxTickets), r.Attempt, epochText(r.Epoch),
+			flagText(!r.NoChannel), r.spec)
 	}
 	return keys, args
 }
@@ -112,7 +108,7 @@ func createOutcomes(r redis.Reply, n int) (outcomes []*redis.Decoder, outgoing i
 // Create runs create.lua, together with concurrent creations in the queue.
 func (s *Store) Create(ctx context.Context, r matchmaking.CreateRequest) (t matchmaking.Ticket, created bool,
 	err error) {
-	spec, err := encodeSpec(&r.Spec, r.Owner)
+	spec, err := encodeTicket(&r.Ticket)
 	if err != nil {
 		return matchmaking.Ticket{}, false, fmt.Errorf("create ticket %s: %w", r.ID, err)
 	}

@@ -31,7 +31,7 @@ func isRecordOf(value []byte, created string) bool {
 }
 
 // parseRecord parses the value of a ticket's key: "S<created, µs> <ttl, ms> <keep, ms> <life, ms> <attempts> <epoch>
-// <spec>", with the spec of encodeSpec. The first byte is C if the ticket was cancelled; the returned status is
+// <spec>", with the spec of encodeTicket. The first byte is C if the ticket was cancelled; the returned status is
 // Cancelled or Searching. The attempts are those that created or found the ticket; the epoch is empty if its ID is
 // never reused. Without a ticket the key may hold "U <attempt> …", the undone attempts and epochs.
 //
@@ -67,7 +67,7 @@ func parseRecord(queue, id string, value []byte) (matchmaking.Ticket, error) {
 			return matchmaking.Ticket{}, fmt.Errorf("%w: %w", errMalformed, err)
 		}
 	}
-	if t.Spec, t.Owner, err = decodeSpec(parts[6]); err != nil {
+	if err = decodeSpec(parts[6], &t); err != nil {
 		return matchmaking.Ticket{}, fmt.Errorf("%w: %w", errMalformed, err)
 	}
 	return t, nil
@@ -76,11 +76,17 @@ func parseRecord(queue, id string, value []byte) (matchmaking.Ticket, error) {
 // Size implements matchmaking.Creations.
 func (s *Store) Size(spec *matchmaking.Spec) int { return proto.Size(storedTicket(spec, "")) }
 
-// encodeSpec returns the stored form of a spec and an owner. It fails for text that isn't UTF-8.
-func encodeSpec(s *matchmaking.Spec, owner string) ([]byte, error) {
-	m := storedTicket(s, owner)
-	m.Trace = s.Trace // which Size doesn't count
+// encodeTicket returns the stored form of a ticket's spec, its owner, and whether it has no channel. It fails for text
+// that isn't UTF-8.
+func encodeTicket(t *matchmaking.Ticket) ([]byte, error) {
+	m := storedTicket(&t.Spec, t.Owner)
+	m.Trace, m.NoChannel = t.Trace, t.NoChannel // which Size doesn't count
 	return proto.MarshalOptions{Deterministic: true}.Marshal(m)
+}
+
+// encodeSpec is encodeTicket for a spec alone.
+func encodeSpec(s *matchmaking.Spec) ([]byte, error) {
+	return encodeTicket(&matchmaking.Ticket{Spec: *s})
 }
 
 // storedTicket returns a message that shares the spec's referenced values. For a ticket sent as a message it contains
@@ -115,20 +121,20 @@ func storedMatching(s *matchmaking.Spec) *stored.Matching {
 	return m
 }
 
-// decodeSpec decodes the result of encodeSpec.
-func decodeSpec(text []byte) (s matchmaking.Spec, owner string, err error) {
+// decodeSpec decodes the result of encodeTicket into a ticket.
+func decodeSpec(text []byte, t *matchmaking.Ticket) error {
 	m, sent := new(stored.Ticket), new(stored.Sent)
 	if err := proto.Unmarshal(text, m); err != nil {
-		return s, "", err
+		return err
 	}
 	search := m.GetSearchFields()
 	if m.Sent != nil {
 		if err := (proto.UnmarshalOptions{DiscardUnknown: true}).Unmarshal(m.GetSent(), sent); err != nil {
-			return s, "", fmt.Errorf("what the client sent: %w", err)
+			return fmt.Errorf("what the client sent: %w", err)
 		}
 		search = sent.GetSearchFields()
 	}
-	s = matchmaking.Spec{
+	s := matchmaking.Spec{
 		SearchFields: matchmaking.SearchFields{
 			Tags: search.GetTags(), DoubleArgs: search.GetDoubleArgs(), StringArgs: search.GetStringArgs(),
 		},
@@ -139,7 +145,7 @@ func decodeSpec(text []byte) (s matchmaking.Spec, owner string, err error) {
 		Sent:       m.Sent, PersistentField: mapOf[json.RawMessage](m.GetPersistentField()),
 	}
 	if err := checkStored(m, &s); err != nil {
-		return matchmaking.Spec{}, "", err
+		return err
 	}
 	for _, c := range m.GetMatching().GetCriteria() {
 		s.Criteria = append(s.Criteria, matchmaking.Criterion{
@@ -152,7 +158,8 @@ func decodeSpec(text []byte) (s matchmaking.Spec, owner string, err error) {
 	if m.Sent != nil && m.GetMatching() == nil {
 		s.Statistics = s.SearchFields.Statistics()
 	}
-	return s, m.GetOwner(), nil
+	t.Spec, t.Owner, t.NoChannel = s, m.GetOwner(), m.GetNoChannel()
+	return nil
 }
 
 // checkStored refuses values that are damaged: a ticket that can't be written as JSON would fail each answer, and each

@@ -47,6 +47,10 @@ func (s *scenario) content(t *testing.T, key string) string {
 		for _, m := range members {
 			parts = append(parts, strconv.FormatInt(int64(m.Score), 10)+" "+m.Member)
 		}
+	case "set":
+		parts, err = do("SMEMBERS", key).AsStrSlice()
+		require.NoError(t, err)
+		slices.Sort(parts)
 	case "hash":
 		fields, err := do("HGETALL", key).AsStrMap()
 		require.NoError(t, err)
@@ -84,7 +88,7 @@ func shown(t *testing.T, value string) string {
 	}
 	text, err := json.Marshal(found.Spec)
 	require.NoError(t, err)
-	encoded, err := encodeSpec(&found.Spec, found.Owner)
+	encoded, err := encodeTicket(&found)
 	require.NoError(t, err)
 	return strings.TrimSuffix(value, string(encoded)) + string(text)
 }

@@ -101,16 +101,6 @@ var movingQueueOperations = []movingQueueOperation{
 	{"sweep", nil, func(ctx context.Context, h *hall) error {
 		return storagetest.ErrorOf(h.Sweep(ctx, h.Name, []string{"short"}, 10))
 	}, func(t *testing.T, h *hall) { require.Equal(t, 2, h.count(t, "ZCARD", h.k().expiries())) }},
-	{"listen", nil, func(ctx context.Context, h *hall) error {
-		if _, err := h.Listen(ctx, h.Name, "mine"); err != nil {
-			return err
-		}
-		content, err := h.Listen(ctx, h.Name, "matched")
-		if err == nil && content == "" {
-			return errors.New("it waits")
-		}
-		return err
-	}, func(t *testing.T, h *hall) { require.Equal(t, 2, h.count(t, "SCARD", h.k().listening())) }},
 	{"lease", nil, func(ctx context.Context, h *hall) error {
 		return h.KeepLease(ctx, "lease")
 	}, func(t *testing.T, h *hall) { require.NoError(t, h.Resign(t.Context(), "lease")) }},

@@ -115,13 +115,12 @@ func TestBytesOfSpecs(t *testing.T) {
 				"7d22090a016312046e756c6c2a060a01701201313203616e6e",
 		},
 	} {
-		encoded, err := encodeSpec(&c.spec, c.owner)
+		encoded, err := encodeTicket(&matchmaking.Ticket{Spec: c.spec, Owner: c.owner})
 		require.NoError(t, err, name)
 		require.Equal(t, c.want, hex.EncodeToString(encoded), name)
-		decoded, owner, err := decodeSpec(encoded)
-		require.NoError(t, err, name)
-		require.Equal(t, c.spec, decoded, name)
-		require.Equal(t, c.owner, owner, name)
+		var decoded matchmaking.Ticket
+		require.NoError(t, decodeSpec(encoded, &decoded), name)
+		require.Equal(t, matchmaking.Ticket{Spec: c.spec, Owner: c.owner}, decoded, name)
 	}
 }
 
@@ -166,16 +165,18 @@ func TestSpecsComeBack(t *testing.T) {
 		want, err := json.Marshal(s)
 		require.NoError(t, err)
 		owner := rapid.String().Draw(t, "owner")
-		encoded, err := encodeSpec(&s, owner)
+		sent := matchmaking.Ticket{Spec: s, Owner: owner, NoChannel: rapid.Bool().Draw(t, "no channel")}
+		encoded, err := encodeTicket(&sent)
 		require.NoError(t, err)
-		got, of, err := decodeSpec(encoded)
-		require.NoError(t, err)
-		require.Equal(t, owner, of)
+		var got matchmaking.Ticket
+		require.NoError(t, decodeSpec(encoded, &got))
+		require.Equal(t, owner, got.Owner)
+		require.Equal(t, sent.NoChannel, got.NoChannel)
 		require.True(t, bytes.Equal(s.Sent, got.Sent))
-		text, err := json.Marshal(got)
+		text, err := json.Marshal(got.Spec)
 		require.NoError(t, err)
 		require.JSONEq(t, string(want), string(text))
-		alone, err := encodeSpec(&s, "")
+		alone, err := encodeSpec(&s)
 		require.NoError(t, err)
 		require.Equal(t, len(alone), (*Store)(nil).Size(&s))
 	})
@@ -185,7 +186,7 @@ func TestSpecsComeBack(t *testing.T) {
 func TestDamagedSpecs(t *testing.T) {
 	t.Parallel()
 	damaged := func(s matchmaking.Spec) string {
-		text, err := encodeSpec(&s, "")
+		text, err := encodeSpec(&s)
 		require.NoError(t, err)
 		return string(text)
 	}
@@ -196,8 +197,7 @@ func TestDamagedSpecs(t *testing.T) {
 		damaged(matchmaking.Spec{Criteria: []matchmaking.Criterion{{Name: "a", MinValue: nan}}}),
 		damaged(matchmaking.Spec{Statistics: []matchmaking.Statistic{{Name: "a", Value: math.Inf(1)}}}),
 	} {
-		_, _, err := decodeSpec([]byte(broken))
-		require.Error(t, err, "%q", broken)
+		require.Error(t, decodeSpec([]byte(broken), new(matchmaking.Ticket)), "%q", broken)
 	}
 }
 
@@ -244,14 +244,14 @@ func FuzzDecodeSpec(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		spec, _, err := decodeSpec(data)
-		if err != nil {
+		var found matchmaking.Ticket
+		if decodeSpec(data, &found) != nil {
 			return
 		}
-		text, err := json.Marshal(convert.WithExtensions(spec))
+		text, err := json.Marshal(convert.WithExtensions(found.Spec))
 		require.NoError(t, err, "a damaged ticket would fail each answer that it is part of")
 		require.True(t, strictjson.Valid(text))
-		_, err = proto.Marshal(convert.FromTicket(&matchmaking.Ticket{Spec: spec}))
+		_, err = proto.Marshal(convert.FromTicket(&found))
 		require.NoError(t, err)
 	})
 }

@@ -17,7 +17,6 @@ var (
 	ticketScript = lua.Must("queues/ticket")
 	cancelScript = lua.Must("queues/cancel")
 	renewScript  = lua.Must("queues/renew")
-	listenScript = lua.Must("queues/listen")
 )
 
 // decodeTicket decodes a status, an expiry, a ticket and its assignment.
@@ -126,30 +125,4 @@ func (s *Store) Renew(ctx context.Context, queue string, ids []string) error {
 		}
 	}
 	return nil
-}
-
-// Listen runs listen.lua. If assignments need confirmation by replicas, it returns only a confirmed one.
-func (s *Store) Listen(ctx context.Context, queue, id string) (content string, err error) {
-	k := s.keys(queue)
-	rep, err := s.conn.Run(ctx, listenScript, []string{k.ticket(id), k.assignment(id), k.expiries(), k.listening()},
-		[]string{id})
-	if err != nil {
-		return "", err
-	}
-	if rep.Status != redis.OK {
-		return "", refusals.Error(rep)
-	}
-	d := rep.Decoder()
-	content = d.Text()
-	if err := d.End(); err != nil || content == "" || s.confirmed == nil {
-		return content, err
-	}
-	states, err := s.confirmedStates(ctx, queue, []string{id})
-	if err != nil {
-		return "", err
-	}
-	if content = states[0].Content; content == "" {
-		err = errChanged
-	}
-	return content, err
 }

@@ -434,7 +434,7 @@ func acknowledge(t *testing.T, q *Queue) {
 	require.Equal(t, b.Generation, first.Backfill.Generation)
 	require.False(t, first.Backfill.Expires.Equal(b.Expires))
 	require.Len(t, first.Waits, 3)
-	require.Len(t, first.Entries, 2, "of the tickets that listen")
+	require.Len(t, first.Entries, 2, "of the tickets with channels")
 	entries := q.outgoing(t, 0, 100)
 	require.Len(t, entries, 3)
 	for i, e := range first.Entries {

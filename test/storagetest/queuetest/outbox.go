@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/oklog/ulid/v2"
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/internal/matchmaking"
@@ -49,37 +48,21 @@ func outbox(t *testing.T, q *Queue) {
 	require.Empty(t, q.outgoing(t, 0, 10))
 }
 
-// listen assigns tickets with and without wanted channels.
-func listen(t *testing.T, q *Queue) {
+// quiet assigns tickets with and without channels.
+func quiet(t *testing.T, q *Queue) {
 	t.Helper()
-	wanted := func(id string) string {
-		content, err := q.Listen(t.Context(), q.Name, id)
-		require.NoError(t, err, id)
-		return content
-	}
-	q.AddQuiet(t, "early", "late", "never", "named", "cancelled")
+	q.AddQuiet(t, "early", "late")
 	q.Add(t, "made")
-	for range 2 {
-		require.Empty(t, wanted("early"))
-	}
-	q.Hold(t, "token", "never", "early", "late", "made", "named")
-	m1 := q.Match("m1", "never", "early", "late", "made", "named")
-	m1.Assignments[4].Epoch = ulid.Make()
-	o := q.AssignMatches(t.Context(), "token", m1)[0]
-	require.Len(t, o.Waits, 5)
+	require.True(t, q.Get(t, "early").NoChannel)
+	require.False(t, q.Get(t, "made").NoChannel)
+	q.Hold(t, "token", "early", "made", "late")
+	o := q.AssignMatches(t.Context(), "token", q.Match("m1", "early", "made", "late"))[0]
+	require.Len(t, o.Waits, 3)
 	entries := q.outgoing(t, 0, 10)
-	require.Len(t, entries, 3)
-	require.Equal(t, []string{"", entries[0].Entry, "", entries[1].Entry, entries[2].Entry}, o.Entries)
-	require.Equal(t, []string{"early", "made", "named"}, []string{entries[0].TicketID, entries[1].TicketID,
-		entries[2].TicketID})
-	for _, a := range m1.Assignments {
-		require.Equal(t, string(a.Content), wanted(a.ID), "however often")
-	}
-	require.NoError(t, q.CancelID(t.Context(), "cancelled"))
-	require.NoError(t, q.Delete(t.Context(), q.Name, "never"))
-	for _, id := range []string{"cancelled", "never", "nobody"} {
-		require.ErrorIs(t, storagetest.ErrorOf(q.Listen(t.Context(), q.Name, id)), matchmaking.ErrNoTicket)
-	}
+	require.Len(t, entries, 1)
+	require.Equal(t, []string{"", entries[0].Entry, ""}, o.Entries)
+	require.Equal(t, "made", entries[0].TicketID)
+	require.True(t, q.Get(t, "early").NoChannel, "it is known after the match, too")
 }
 
 func describe(t *testing.T, q *Queue) {

@@ -45,11 +45,11 @@ func Spec(tag string) matchmaking.Spec {
 	return spec
 }
 
-// Request returns a request for a long-lived ticket with a wanted channel, by a new attempt.
+// Request returns a request for a long-lived ticket with a channel, by a new attempt.
 func (q *Queue) Request(id string) matchmaking.CreateRequest {
 	return matchmaking.CreateRequest{
 		Ticket:  matchmaking.Ticket{Queue: q.Name, ID: id, Spec: Spec(id), TTL: LongTTL},
-		Attempt: ulid.Make().String(), Keep: LongKeep, Listening: true,
+		Attempt: ulid.Make().String(), Keep: LongKeep,
 	}
 }
 
@@ -101,12 +101,12 @@ func (q *Queue) outgoing(t testing.TB, age time.Duration, limit int) []matchmaki
 	return entries
 }
 
-// AddQuiet creates long-lived tickets without wanted channels.
+// AddQuiet creates long-lived tickets without channels.
 func (q *Queue) AddQuiet(t testing.TB, ids ...string) {
 	t.Helper()
 	for _, id := range ids {
 		r := q.Request(id)
-		r.Listening = false
+		r.NoChannel = true
 		_, created := q.make(t, r)
 		require.True(t, created, id)
 	}

@@ -58,7 +58,7 @@ var cases = map[string]func(t *testing.T, q *Queue){
 	"tickets that are assigned are told":                assignedIsTold,
 	"states of tickets are read":                        states,
 	"assignments stay in the outbox until delivered":    outbox,
-	"assignments are sent where they are wanted":        listen,
+	"assignments are sent to tickets with channels":     quiet,
 	"a queue is described":                              describe,
 	"definitions are kept":                              definitions,
 	"a backfill is created, changed and deleted":        backfills,

@@ -23,7 +23,7 @@
 --                             attempt      ULID    of the attempt
 --                             epoch        ULID    of the life of its channel that the ticket begins; "": it begins
 --                                                  none, and its ID is never used again
---                             listens      int     1: its assignment is published although it has no epoch; else 0
+--                             channel      int     1: it has a channel, on which its assignment is published; else 0
 --                             spec         string  what the player asks for
 --
 -- Returns {"OK", outgoing, {outcome, …}}: the length of the outbox, and in the order of the attempts {"CREATED",
@@ -43,11 +43,11 @@ local LARGE = 16384
 local function read_attempts()
   local attempts = {}
   for first = delivered + 1, #texts, 9 do
-    local id, ttl_ms, keep_ms, life_ms, max_tickets, attempt, epoch, listens, spec = unpack(texts, first, first + 8)
+    local id, ttl_ms, keep_ms, life_ms, max_tickets, attempt, epoch, has_channel, spec = unpack(texts, first, first + 8)
     local at = #attempts + 1
     attempts[at] = {
       at = at, id = id, ttl_ms = tonumber(ttl_ms), keep_ms = tonumber(keep_ms), max_tickets = tonumber(max_tickets),
-      attempt = attempt, epoch = epoch, listens = listens == '1',
+      attempt = attempt, epoch = epoch, has_channel = has_channel == '1',
       value = ' ' .. ttl_ms .. ' ' .. keep_ms .. ' ' .. life_ms .. ' ' .. attempt .. ' ' .. epoch .. ' ' .. spec,
       ticket = both[2 * at - 1], assignment = both[2 * at],
     }
@@ -118,7 +118,7 @@ while #left > 0 do
     changes.append(news, id, {'expires', ends, 'ticket', small or ''}, small and ends .. ' ' .. #value .. ' ' .. value)
     created[2 * i - 1], created[2 * i], expires[2 * i - 1], expires[2 * i] = time.decimal(us), id, ends, id
     reused[#reused + 1] = attempt.epoch ~= '' and id or nil
-    listening[#listening + 1] = attempt.listens and id or nil
+    listening[#listening + 1] = attempt.has_channel and id or nil
     outcomes[attempt.at] = {'CREATED', time.decimal(us), ends}
     made, longest_ms = made + 1, math.max(longest_ms, attempt.ttl_ms)
   end

@@ -33,6 +33,7 @@ type Ticket struct {
 	PersistentField map[string][]byte      `protobuf:"bytes,5,rep,name=persistent_field,json=persistentField,proto3" json:"persistent_field,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"` // JSON
 	Owner           string                 `protobuf:"bytes,6,opt,name=owner,proto3" json:"owner,omitempty"`                                                                                                                      // the creator, if it is a user
 	Trace           string                 `protobuf:"bytes,7,opt,name=trace,proto3" json:"trace,omitempty"`                                                                                                                      // of its creation, as in the header traceparent; empty: it wasn't traced
+	NoChannel       bool                   `protobuf:"varint,8,opt,name=no_channel,json=noChannel,proto3" json:"no_channel,omitempty"`                                                                                            // its assignment is not published on a channel
 	unknownFields   protoimpl.UnknownFields
 	sizeCache       protoimpl.SizeCache
 }
@@ -114,6 +115,13 @@ func (x *Ticket) GetTrace() string {
 		return x.Trace
 	}
 	return ""
+}
+
+func (x *Ticket) GetNoChannel() bool {
+	if x != nil {
+		return x.NoChannel
+	}
+	return false
 }
 
 // Matching is what Open Match's tickets have no fields for.
@@ -415,7 +423,7 @@ var File_storage_redis_queues_internal_stored_stored_proto protoreflect.FileDesc
 
 const file_storage_redis_queues_internal_stored_stored_proto_rawDesc = "" +
 	"\n" +
-	"1storage/redis/queues/internal/stored/stored.proto\x12\x0ftidemark.stored\"\xf6\x03\n" +
+	"1storage/redis/queues/internal/stored/stored.proto\x12\x0ftidemark.stored\"\x95\x04\n" +
 	"\x06Ticket\x12\x17\n" +
 	"\x04sent\x18\x01 \x01(\fH\x00R\x04sent\x88\x01\x01\x12B\n" +
 	"\rsearch_fields\x18\x02 \x01(\v2\x1d.tidemark.stored.SearchFieldsR\fsearchFields\x125\n" +
@@ -425,7 +433,9 @@ const file_storage_redis_queues_internal_stored_stored_proto_rawDesc = "" +
 	"extensions\x12W\n" +
 	"\x10persistent_field\x18\x05 \x03(\v2,.tidemark.stored.Ticket.PersistentFieldEntryR\x0fpersistentField\x12\x14\n" +
 	"\x05owner\x18\x06 \x01(\tR\x05owner\x12\x14\n" +
-	"\x05trace\x18\a \x01(\tR\x05trace\x1a=\n" +
+	"\x05trace\x18\a \x01(\tR\x05trace\x12\x1d\n" +
+	"\n" +
+	"no_channel\x18\b \x01(\bR\tnoChannel\x1a=\n" +
 	"\x0fExtensionsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\fR\x05value:\x028\x01\x1aB\n" +
