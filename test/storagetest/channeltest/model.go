@@ -9,8 +9,8 @@ import (
 	"github.com/tidemark-dev/tidemark/receipt"
 )
 
-// limit bounds a walk over the clocks of a channel.
-const limit = 1_000_000
+// maxWalk bounds a walk over the clocks of a channel.
+const maxWalk = 1_000_000
 
 // model is the expected behavior of a channel: the simplest correct implementation, in memory.
 type model struct {
@@ -84,7 +84,7 @@ func (m *model) subscribe(name string, from channel.From) (channel.Subscription,
 // alive returns the clocks of the messages that haven't expired, in order.
 func (m *model) alive() []clock.Clock {
 	var found []clock.Clock
-	for c := range clock.After(m.base, m.clock, limit) {
+	for c := range clock.After(m.base, m.clock, maxWalk) {
 		if _, ok := m.messages[c]; ok {
 			found = append(found, c)
 		}
@@ -98,7 +98,7 @@ func (m *model) fetch(name string, limit int) (channel.Batch, error) {
 		return channel.Batch{}, channel.ErrNoSubscriber
 	}
 	b := channel.Batch{Mark: at, After: at, Through: at, Clock: m.clock}
-	for c := range clock.After(at, m.clock, limit) {
+	for c := range clock.After(at, m.clock, maxWalk) {
 		if len(b.Messages) == limit {
 			break
 		}

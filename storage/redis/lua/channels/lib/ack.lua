@@ -7,8 +7,9 @@ local ack = {}
 
 -- matches reports whether the message at the receipt's clock is the one that the receipt is for. A message that is gone
 -- was trimmed or purged, if its dedup record is there, which ends when the message would have expired; or it is past
--- that end. A receipt for no message is only valid if there is none: it was gone when the receipt was made. Receipts for
--- the predecessor's messages have no end: if both are gone, their message has expired, unless it may have been trimmed.
+-- that end. A receipt for no message is only valid if there is none: it was gone when the receipt was made. Receipts
+-- for the predecessor's messages have no end: if both are gone, their message has expired, unless it may have been
+-- trimmed.
 function ack.matches(keys, receipt, clock, max_messages)
   local head = slot.value(redis.pcall('GETRANGE', keys.message, '0', '159')) or ''
   if head ~= '' then
