@@ -100,7 +100,7 @@ func TestGoClientMatchmaking(t *testing.T) {
 		created = answer.JSON201
 	}
 	wait := "20s"
-	fetched, err := c.FetchWithResponse(ctx, created.Channel, created.Subscriber, &api.FetchParams{Wait: &wait})
+	fetched, err := c.FetchWithResponse(ctx, *created.Channel, *created.Subscriber, &api.FetchParams{Wait: &wait})
 	require.NoError(t, err)
 	require.NotNil(t, fetched.JSON200, "%s", fetched.Body)
 	require.Len(t, fetched.JSON200.Messages, 1)

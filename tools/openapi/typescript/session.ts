@@ -55,7 +55,7 @@ const ticket: components["schemas"]["NewTicket"] = {
 };
 await api.POST("/v1/tickets", { body: ticket });
 const second = await api.POST("/v1/tickets", { body: ticket });
-assert(second.data);
+assert(second.data?.channel && second.data.subscriber);
 const assigned = await api.GET("/v1/channels/{channel}/subscribers/{subscriber}/messages", {
   params: { path: { channel: second.data.channel, subscriber: second.data.subscriber }, query: { wait: "20s" } },
 });
