@@ -462,8 +462,8 @@ func TestPollThatIsNotListenedTo(t *testing.T) {
 		pass(short)
 		require.Len(t, brief, 1, "a poll waits no longer than it is asked to")
 
-		gone, cancel := context.WithCancel(t.Context())
-		ended := poll(gone, s, "s", "")
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := poll(ctx, s, "s", "")
 		cancel()
 		synctest.Wait()
 		require.Len(t, ended, 1)

@@ -35,11 +35,11 @@ func failed(channel string, status int, slug fault.Slug) wire.SourceProblem {
 func deliveries(all ...any) http.HandlerFunc {
 	d := wire.Deliveries{Deliveries: []wire.SourceDelivery{}, Problems: []wire.SourceProblem{}}
 	for _, want := range all {
-		switch one := want.(type) {
+		switch source := want.(type) {
 		case wire.SourceDelivery:
-			d.Deliveries = append(d.Deliveries, one)
+			d.Deliveries = append(d.Deliveries, source)
 		case wire.SourceProblem:
-			d.Problems = append(d.Problems, one)
+			d.Problems = append(d.Problems, source)
 		}
 	}
 	return answer(200, d)

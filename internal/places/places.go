@@ -30,8 +30,7 @@ type Limit struct {
 
 	mu   sync.Mutex
 	open int
-	// The open places in the order in which they give way, but for those in use: first those on whose connections no
-	// credential was accepted, then the others.
+	// The open places: those on whose connections no credential was accepted give way before the others.
 	unknown, known list.List // of *Place
 }
 

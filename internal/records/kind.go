@@ -68,13 +68,13 @@ func define(k Kind) *Kind {
 	return made
 }
 
-// braces are what plain keys don't have.
-var braces = strings.NewReplacer("{", "", "}", "")
+// withoutBraces makes the pattern of plain keys.
+var withoutBraces = strings.NewReplacer("{", "", "}", "")
 
 // compile returns a kind that can make keys, of both forms.
 func compile(k Kind) *Kind {
 	made := parsed(k)
-	k.Pattern, k.Quotes = braces.Replace(k.Pattern), false
+	k.Pattern, k.Quotes = withoutBraces.Replace(k.Pattern), false
 	made.plain = parsed(k)
 	made.plain.plain = made.plain
 	return made

@@ -249,12 +249,12 @@ func (c *call) explain(err error) error {
 	if ended := grpcserver.Ended(c.ctx); ended != nil {
 		err = ended
 	}
-	told := toldOf(c.ctx, err)
-	c.status, c.err = statusOf(told.Code(), err), err
+	clientErr := clientErrorOf(c.ctx, err)
+	c.status, c.err = statusOf(clientErr.Code(), err), err
 	if c.status == http.StatusGatewayTimeout && c.ctx.Err() != nil {
 		c.status = web.StatusClientGone // the deadline was the client's
 	}
-	return told.Err()
+	return clientErr.Err()
 }
 
 func (c *call) logPanic(p any) {

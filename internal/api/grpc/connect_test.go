@@ -47,10 +47,9 @@ func (h *harness) call(t testing.TB, http2 bool, path, contentType string, body 
 	data, err := io.ReadAll(response.Body)
 	require.NoError(t, err)
 	require.NoError(t, response.Body.Close())
-	told := func(name string) string { return response.Header.Get(name) + response.Trailer.Get(name) }
 	return answer{
-		status: response.StatusCode, header: response.Header, grpc: told("Grpc-Status"), error: told("Grpc-Message"),
-		body: string(data),
+		status: response.StatusCode, header: response.Header, body: string(data),
+		grpc: statusField(response, "Grpc-Status"), error: statusField(response, "Grpc-Message"),
 	}
 }
 

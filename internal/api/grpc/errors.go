@@ -63,8 +63,8 @@ type grpcError interface {
 	GRPCStatus() *status.Status
 }
 
-// toldOf returns the client's part of an error. The log has the rest, under the request's ID.
-func toldOf(ctx context.Context, err error) *status.Status {
+// clientErrorOf returns the client's part of an error. The log has the rest, under the request's ID.
+func clientErrorOf(ctx context.Context, err error) *status.Status {
 	var told grpcError
 	var failed *backend.Failure
 	var e *fault.Error

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -349,4 +350,9 @@ func (m *matches) set(change func()) {
 func (m *matches) get(id string) (t matchmaking.Ticket) {
 	m.set(func() { t = *m.tickets[id] })
 	return t
+}
+
+// statusField returns a field of the status of a call, which is in the headers of an answer without a message.
+func statusField(response *http.Response, name string) string {
+	return response.Header.Get(name) + response.Trailer.Get(name)
 }

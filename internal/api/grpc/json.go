@@ -271,7 +271,7 @@ func writeJSON(c *web.Call, code int, text []byte) {
 // failedCall sets the outcome and the headers of a call that failed outside of a service, and returns the error for the
 // client.
 func failedCall(c *web.Call, err error) *status.Status {
-	clientErr := toldOf(c.Context(), err)
+	clientErr := clientErrorOf(c.Context(), err)
 	c.SetOutcome(statusOf(clientErr.Code(), err), err)
 	c.SetHeaders()
 	return clientErr

@@ -42,21 +42,21 @@ func jsonStatus(code codes.Code) int {
 }
 
 // newJSONError returns the error of a call.
-func newJSONError(told *status.Status) jsonError {
-	return jsonError{Error: told.Message(), Code: told.Code(), Message: told.Message(), Details: jsonDetails(told)}
+func newJSONError(clientErr *status.Status) jsonError {
+	return jsonError{Error: clientErr.Message(), Code: clientErr.Code(), Message: clientErr.Message(), Details: jsonDetails(clientErr)}
 }
 
 // newJSONErrorLine returns the error of a call with an HTTP status.
-func newJSONErrorLine(code int, told *status.Status) jsonErrorLine {
+func newJSONErrorLine(code int, clientErr *status.Status) jsonErrorLine {
 	return jsonErrorLine{jsonStreamError{
-		GRPCCode: told.Code(), HTTPCode: code, Message: told.Message(), HTTPStatus: http.StatusText(code),
-		Details: jsonDetails(told),
+		GRPCCode: clientErr.Code(), HTTPCode: code, Message: clientErr.Message(), HTTPStatus: http.StatusText(code),
+		Details: jsonDetails(clientErr),
 	}}
 }
 
 // jsonDetails returns the details of an error, without those that JSON can't represent.
-func jsonDetails(told *status.Status) (all []json.RawMessage) {
-	for _, detail := range told.Proto().GetDetails() {
+func jsonDetails(clientErr *status.Status) (all []json.RawMessage) {
+	for _, detail := range clientErr.Proto().GetDetails() {
 		if text, err := jsonOut.Marshal(detail); err == nil {
 			all = append(all, text)
 		}

@@ -265,8 +265,8 @@ func isGRPC(r *http.Request) bool {
 
 // failCall answers a call that failed before it reached a service.
 func failCall(c *web.Call, err error) {
-	told := failedCall(c, err)
-	e := connect.NewError(connect.Code(told.Code()), errors.New(told.Message()))
+	clientErr := failedCall(c, err)
+	e := connect.NewError(connect.Code(clientErr.Code()), errors.New(clientErr.Message()))
 	_ = connect.NewErrorWriter().Write(c.Response(), answerable(c.Request()), e) // fails only if the client has gone
 }
 

@@ -107,7 +107,7 @@ func (c *Config) readNotifications() error {
 	return nil
 }
 
-// completeKeys gives the kinds of the site the form of keys.
+// completeKeys converts the kinds of the site to the form of keys.
 func (r *RecordOptions) completeKeys() (err error) {
 	r.PlainKeys = r.PlainKeys && r.On
 	if !r.PlainKeys {
