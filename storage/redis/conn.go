@@ -31,6 +31,7 @@ type Conn struct {
 	replica       bool                 // may be one
 	options       rueidis.ClientOption // of client
 	moves         *moves               // nil: the address always has the same server
+	stopSentinels func()               // ends the connecting to Sentinels
 	adviser       adviser
 	unlike        looks // for a server that isn't as the options say
 	readiness     readiness
@@ -66,16 +67,18 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 		return nil, err
 	}
 	copts, moves := follow(copts)
+	copts, stopSentinels := spaceSentinels(copts)
 	m, err := newMetrics(o.Metrics)
 	if err != nil {
 		return nil, fmt.Errorf("redis metrics: %w", err)
 	}
 	c := &Conn{
 		prefix: o.KeyPrefix, plainKeys: o.PlainKeys, timeout: o.Timeout, options: copts, moves: moves, logger: o.Logger,
-		metrics: m, adviser: newAdviser(o, copts), unlike: looks{every: identifyEvery}, replica: o.Replica,
+		stopSentinels: stopSentinels, metrics: m, adviser: newAdviser(o, copts), unlike: looks{every: identifyEvery}, replica: o.Replica,
 		budget: newReadBudget(o.LargeReadBytes, m), readiness: readiness{server: id.New()},
 	}
 	if err := c.connect(ctx, copts); err != nil {
+		stopSentinels()
 		return nil, fmt.Errorf("connect to redis at %s: %w", strings.Join(copts.InitAddress, ","), err)
 	}
 	c.kind = cmp.Or(o.Kind, string(c.client.Mode()))
@@ -154,6 +157,7 @@ func (c *Conn) tryConnect(ctx context.Context, copts rueidis.ClientOption) error
 // Close closes all connections. Operations in progress return ErrUnavailable.
 func (c *Conn) Close() {
 	c.closed.Store(true)
+	c.stopSentinels()
 	c.subscriptions.Close()
 	c.bulk.Close()
 	c.client.Close()

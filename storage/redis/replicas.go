@@ -27,6 +27,7 @@ type Replicas struct {
 	connecting sync.WaitGroup
 	mu         sync.Mutex
 	client     rueidis.Client // nil: none yet
+	stop       func()         // ends the connecting to Sentinels
 	busy       bool           // connecting is in progress
 	closed     bool
 	again      time.Time // earliest time of the next attempt
@@ -111,6 +112,7 @@ func (r *Replicas) dial() (rueidis.Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	c, r.stop = spaceSentinels(c)
 	c.ReplicaOnly = true
 	client, err := rueidis.NewClient(c)
 	if errors.Is(err, rueidis.ErrReplicaOnlyNotSupported) { // a standalone server, which is a replica by itself
@@ -134,6 +136,7 @@ func (r *Replicas) Close() {
 	r.mu.Unlock()
 	r.connecting.Wait()
 	if r.client != nil {
+		r.stop()
 		r.client.Close()
 	}
 }

@@ -20,7 +20,7 @@ func losses() []scenario {
 				"Sentinel either",
 			redis: redisSetup{layout: sentinel, args: serviceUser}, flags: []string{"--redis-username", "service",
 				"--redis-password", servicePassword}, failover: true,
-			limits: limits{Gap: 25 * time.Second, Memory: 300 * miB}, inject: isolatePrimary,
+			limits: limits{Gap: 25 * time.Second, Memory: 150 * miB}, inject: isolatePrimary,
 		},
 		{
 			name:   "flushed-shards",
