@@ -74,8 +74,8 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 	}
 	c := &Conn{
 		prefix: o.KeyPrefix, plainKeys: o.PlainKeys, timeout: o.Timeout, options: copts, moves: moves, logger: o.Logger,
-		stopSentinels: stopSentinels, metrics: m, adviser: newAdviser(o, copts), unlike: looks{every: identifyEvery}, replica: o.Replica,
-		budget: newReadBudget(o.LargeReadBytes, m), readiness: readiness{server: id.New()},
+		stopSentinels: stopSentinels, metrics: m, adviser: newAdviser(o, copts), unlike: looks{every: identifyEvery},
+		replica: o.Replica, budget: newReadBudget(o.LargeReadBytes, m), readiness: readiness{server: id.New()},
 	}
 	if err := c.connect(ctx, copts); err != nil {
 		stopSentinels()
