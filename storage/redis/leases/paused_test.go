@@ -15,8 +15,10 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/lease"
 	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 	"github.com/tidemark-dev/tidemark/storage/redis/leases"
 	"github.com/tidemark-dev/tidemark/test/process"
 	"github.com/tidemark-dev/tidemark/test/redistest"
@@ -26,9 +28,8 @@ import (
 const workerEnv = "TIDEMARK_TEST_LEASE_WORKER"
 
 const (
-	workerTTL = 500 * time.Millisecond
+	workerTTL = 2 * time.Second
 	workerJob = "job"
-	patience  = 30 * time.Second // ends a test that would hang
 )
 
 // fencedWrite writes to a resource that refuses the writes of earlier holders. It returns 1 if it has written.
@@ -61,7 +62,7 @@ func TestAPausedHolder(t *testing.T) {
 
 			m, err := lease.NewManager(h.store, lease.Options{TTL: time.Minute})
 			require.NoError(t, err)
-			ctx, cancel := context.WithTimeout(t.Context(), patience)
+			ctx, cancel := context.WithTimeout(t.Context(), storetest.Patience)
 			defer cancel()
 			require.NoError(t, m.Hold(ctx, workerJob, func(ctx context.Context, second uint64) error {
 				require.Greater(t, second, first)
@@ -103,7 +104,8 @@ func startWorker(t *testing.T, url, prefix string) *worker {
 // await waits until the worker prints the next event after the last awaited one, and returns its fence.
 func (w *worker) await(t *testing.T, event string) (fence uint64) {
 	t.Helper()
-	require.Eventually(t, func() bool {
+	storetest.WaitFor(t, fmt.Sprintf("%q of the worker", event), func() bool {
+		require.True(t, w.Alive(), "the worker has ended: %s", process.LastLines(w.Log(), 20))
 		printed, err := os.ReadFile(filepath.Join(w.Dir, w.LogName))
 		require.NoError(t, err)
 		_, rest, found := strings.Cut(string(printed[w.read:]), event+" ")
@@ -115,7 +117,7 @@ func (w *worker) await(t *testing.T, event string) (fence uint64) {
 		_, err = fmt.Sscan(number, &fence)
 		require.NoError(t, err)
 		return true
-	}, patience, time.Millisecond, "the worker prints %q", event)
+	})
 	return fence
 }
 
@@ -136,7 +138,8 @@ func work() {
 			fmt.Println("holds", fence)
 			return writeWhileHeld(ctx, conn.Client(), prefix, fence)
 		})
-		if !errors.Is(err, lease.ErrLost) {
+		// An answer may take longer than the TTL on a busy machine.
+		if !errors.Is(err, lease.ErrLost) && !errors.Is(err, fault.ErrUnavailable) {
 			panic(err)
 		}
 	}
