@@ -216,6 +216,8 @@ func TestConnectionsOfGRPC(t *testing.T) {
 	}
 	idle, busy := dial(), dial()
 	require.Equal(t, codes.NotFound, get(idle))
+	require.Eventually(t, func() bool { return get(busy) == codes.NotFound }, servertest.Patience, servertest.Step,
+		"the idle connection gives way")
 	require.Equal(t, 1, server.Connections(h.Server))
 	entered, release := make(chan struct{}), make(chan struct{})
 	h.Store.Intercept(func(context.Context, string) error {
@@ -229,7 +231,7 @@ func TestConnectionsOfGRPC(t *testing.T) {
 		_, err := busy.CreateTicket(ctx, &openmatch.CreateTicketRequest{Ticket: &openmatch.Ticket{}})
 		created <- err
 	}()
-	<-entered // the idle connection has given way
+	<-entered
 	require.Equal(t, codes.Unavailable, get(idle), "the other one is in use")
 	h.Client = servertest.Client(t, false)
 	h.Do("GET", "/v1/info", "").Problem(503, fault.SlugOverloaded)

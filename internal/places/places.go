@@ -1,9 +1,10 @@
 // Package places bounds how many connections listeners have open at a time.
 //
 // When all places of a [Limit] are taken, a new connection takes that of a connection that isn't in use: on which no
-// request that the service has admitted is in progress. Connections on which no credential was accepted give way first,
-// and of some of these the one whose last request ended earliest. So clients that keep connections open, open many, or
-// ask what everybody may ask, shut nobody out. Only if all places are in use there is none for the new connection.
+// request that the service has admitted is in progress or has just ended, since the client may be sending the next one.
+// Connections on which no credential was accepted give way first, and of some of these the one that has been unused for
+// longest. So clients that keep connections open, open many, or ask what everybody may ask, shut nobody out. Only if all
+// places are in use there is none for the new connection.
 package places
 
 import (
@@ -18,6 +19,9 @@ import (
 
 // maxSkips bounds how many connections are looked at to find one that isn't in use, maxCandidates how many are compared.
 const maxSkips, maxCandidates = 1024, 64
+
+// Rest is how long a connection stays in use after a request has ended.
+const Rest = 250 * time.Millisecond
 
 // gaveWay is the number of requests of a place that gave way. It stays negative whatever Begin and End add to it, so a
 // request begins or the place gives way, without a lock.
@@ -68,13 +72,13 @@ func (l *Limit) take(conn net.Conn) (p, evicted *Place, isFull bool) {
 	}
 	l.open++
 	p = &Place{limit: l, conn: conn, list: &l.unknown}
-	p.used.Store(now())
+	p.unused.Store(now())
 	p.element = p.list.PushBack(p)
 	return p, evicted, isFull
 }
 
 // unused returns a place that isn't in use, or nil; no request begins on it any more. Of the first ones, up to
-// maxCandidates, it is the one that was used earliest.
+// maxCandidates, it is the one that has been unused for longest.
 func unused(places *list.List) *Place {
 	for {
 		p := earliest(places)
@@ -87,15 +91,15 @@ func unused(places *list.List) *Place {
 // earliest returns the place that unused tries. All that it looks at move to the end, so that the next call goes on
 // behind them.
 func earliest(places *list.List) (found *Place) {
-	candidates := 0
+	candidates, at := 0, now()
 	for range min(places.Len(), maxSkips) {
 		first := places.Front()
 		places.MoveToBack(first)
 		p := first.Value.(*Place)
-		if p.requests.Load() != 0 {
+		if p.requests.Load() != 0 || p.unused.Load() > at {
 			continue
 		}
-		if found == nil || p.used.Load() < found.used.Load() {
+		if found == nil || p.unused.Load() < found.unused.Load() {
 			found = p
 		}
 		if candidates++; candidates == maxCandidates {
@@ -127,7 +131,7 @@ type Place struct {
 	limit    *Limit
 	conn     net.Conn
 	requests atomic.Int64 // that were admitted and are in progress; negative: the place gave way
-	used     atomic.Int64 // when it was opened, or its last request ended: nanoseconds since started
+	unused   atomic.Int64 // since when it isn't in use but for requests in progress: nanoseconds since started
 	isKnown  atomic.Bool  // a credential was accepted
 
 	// guarded by limit.mu
@@ -168,7 +172,7 @@ func (p *Place) MarkKnown() {
 // End ends a request that Begin has counted.
 func (p *Place) End() {
 	if p != nil {
-		p.used.Store(now())
+		p.unused.Store(now() + int64(Rest))
 		p.requests.Add(-1)
 	}
 }

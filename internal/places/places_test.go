@@ -3,6 +3,8 @@ package places_test
 import (
 	"net"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -23,6 +25,11 @@ func (c *conn) Close() error {
 // TestWhoGivesWay fills a limit with connections of each kind, and opens others.
 func TestWhoGivesWay(t *testing.T) {
 	t.Parallel()
+	synctest.Test(t, requireOrder)
+}
+
+func requireOrder(t *testing.T) {
+	t.Helper()
 	gaveWay, refused := 0, 0
 	limit := places.New(5, func(evicted bool) {
 		if evicted {
@@ -58,12 +65,16 @@ func TestWhoGivesWay(t *testing.T) {
 	}
 	taken["c"].Begin(false)
 	taken["d"].Begin(true)
+	<-time.After(places.Rest)
 	require.NotNil(t, open("e"))
 	require.True(t, conns["known"].closed, "it isn't in use, and no connection without a credential gives way")
 	taken["e"].Begin(false)
 	require.Nil(t, open("f"), "all are in use")
 	require.Equal(t, 1, refused)
 	taken["waits"].End()
+	require.Nil(t, open("f"), "its client may be sending the next request")
+	require.Equal(t, 2, refused)
+	<-time.After(places.Rest)
 	require.NotNil(t, open("f"))
 	require.True(t, conns["waits"].closed)
 
@@ -120,6 +131,11 @@ func TestKnownPlaces(t *testing.T) {
 // TestUsedConnectionsStay: while many connections come, those with requests stay, however long they have been open.
 func TestUsedConnectionsStay(t *testing.T) {
 	t.Parallel()
+	synctest.Test(t, requireUsedStay)
+}
+
+func requireUsedStay(t *testing.T) {
+	t.Helper()
 	limit := places.New(10, nil)
 	request := func(p *places.Place) {
 		require.True(t, p.Begin(true))
@@ -132,6 +148,7 @@ func TestUsedConnectionsStay(t *testing.T) {
 		request(place)
 		others = append(others, &conn{})
 		request(limit.Take(others[len(others)-1]))
+		<-time.After(places.Rest / 5)
 	}
 	require.False(t, used.closed)
 	for i, other := range others[:len(others)-15] {
