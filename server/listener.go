@@ -8,6 +8,8 @@ import (
 	"errors"
 	"log/slog"
 	"net"
+	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -41,9 +43,20 @@ type connections struct {
 	floods rate.Sometimes // when a connection with too many frames is logged at level info
 }
 
-// limitTo sets the limit; 0 is none.
-func (c *connections) limitTo(limit int) {
-	c.Limit = places.New(limit, func(gaveWay bool) {
+// limitTo sets the limit; 0 is none. Connections of proxies are those of many clients.
+func (c *connections) limitTo(limit int, proxies []netip.Prefix) {
+	client := func(a net.Addr) string {
+		tcp, ok := a.(*net.TCPAddr)
+		if !ok {
+			return ""
+		}
+		at := tcp.AddrPort().Addr().Unmap()
+		if slices.ContainsFunc(proxies, func(n netip.Prefix) bool { return n.Contains(at) }) {
+			return ""
+		}
+		return access.Network(at.String()).String()
+	}
+	c.Limit = places.New(limit, client, func(gaveWay bool) {
 		if gaveWay {
 			c.refused()
 		}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -81,6 +82,34 @@ func TestConnectionLimit(t *testing.T) {
 	require.Eventually(t, func() bool { return h.Do("GET", "/v1/info", "").Status == 200 }, servertest.Patience,
 		servertest.Step)
 	require.False(t, h.Do("GET", "/v1/info", "").Last, "it is kept again")
+}
+
+// TestConnectionsOfProxiesStay: a client that opens one connection after the other takes none of a proxy's.
+func TestConnectionsOfProxiesStay(t *testing.T) {
+	t.Parallel()
+	h := servertest.Start(t, func(s *servertest.Setup) {
+		s.Limits.MaxConnections = 3
+		s.Clients.TrustProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}
+	})
+	proxy := fill(h, 1)[0]
+	greedy := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 2)}}
+	var opened [5]net.Conn
+	for i := range opened {
+		conn, err := greedy.DialContext(t.Context(), "tcp", h.Addr)
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = conn.Close() })
+		opened[i] = conn
+	}
+	for _, conn := range opened[:3] {
+		_, err := conn.Read(make([]byte, 1))
+		require.ErrorIs(t, err, io.EOF, "it gave way to a later one")
+	}
+	_, err := io.WriteString(proxy, "GET /v1/info HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	require.NoError(t, err)
+	response, err := http.ReadResponse(bufio.NewReader(proxy), nil)
+	require.NoError(t, err)
+	require.NoError(t, response.Body.Close())
+	require.Equal(t, http.StatusOK, response.StatusCode)
 }
 
 // TestConnectionLimitOnHTTP2: the refusal is an answer on a stream.

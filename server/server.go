@@ -142,7 +142,7 @@ func New(o Options) *Server {
 	})
 	flooded := countFloods(o.Metrics)
 	for c, limit := range map[*connections]int{&s.connections: o.Limits.MaxConnections, &s.admin: adminConnections} {
-		c.limitTo(limit)
+		c.limitTo(limit, o.Clients.TrustProxies)
 		c.refused, c.log = s.router.CountRefused, o.Logger
 		c.streams, c.flooded = o.Limits.MaxStreams, flooded
 		c.full.Interval, c.floods.Interval = fullLogPause, fullLogPause

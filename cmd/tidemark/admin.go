@@ -74,7 +74,7 @@ func (a *administration) serve(ctx context.Context, l net.Listener) error {
 			return places.With(ctx, conn.(*places.Conn).Place)
 		},
 	}
-	limited := &places.Listener{Listener: l, Limit: places.New(adminConnections, nil)}
+	limited := &places.Listener{Listener: l, Limit: places.New(adminConnections, nil, nil)}
 	failed := make(chan error, 1)
 	go func() { failed <- served.Serve(limited) }()
 	select {

@@ -3,8 +3,9 @@
 // When all places of a [Limit] are taken, a new connection takes that of a connection that isn't in use: on which no
 // request that the service has admitted is in progress or has just ended, since the client may be sending the next one.
 // Connections on which no credential was accepted give way first, and of some of these the one that has been unused for
-// longest. So clients that keep connections open, open many, or ask what everybody may ask, shut nobody out. Only if all
-// places are in use there is none for the new connection.
+// longest. A client doesn't take the place of one that has fewer connections. So clients that keep connections open,
+// open many, or ask what everybody may ask, shut nobody out. If no connection may give way, there is no place for the
+// new one.
 package places
 
 import (
@@ -29,11 +30,13 @@ const gaveWay = math.MinInt64 / 2
 
 // Limit is a limit on the open connections of one or more listeners. All methods may be called by several goroutines.
 type Limit struct {
-	limit int // 0: none
-	full  func(gaveWay bool)
+	limit  int // 0: none
+	client func(net.Addr) string
+	full   func(gaveWay bool)
 
-	mu   sync.Mutex
-	open int
+	mu     sync.Mutex
+	open   int
+	shares map[string]int // open places by client, without those of ""
 	// The open places: those on whose connections no credential was accepted give way before the others.
 	unknown, known list.List // of *Place
 }
@@ -42,9 +45,15 @@ var started = time.Now()
 
 func now() int64 { return int64(time.Since(started)) }
 
-// New returns a limit; 0 is none. It calls full, which may be nil, for each connection that finds all places taken,
-// with whether another one gave way.
-func New(limit int, full func(gaveWay bool)) *Limit { return &Limit{limit: limit, full: full} }
+// New returns a limit; 0 is none. client returns a name for the client at an address, or "" for many that count as
+// without connections; nil: all are "". full, which may be nil, is called for each connection that finds all places
+// taken, with whether another one gave way.
+func New(limit int, client func(net.Addr) string, full func(gaveWay bool)) *Limit {
+	if client == nil {
+		client = func(net.Addr) string { return "" }
+	}
+	return &Limit{limit: limit, client: client, full: full, shares: make(map[string]int)}
+}
 
 // Take returns a place for a connection, or nil if all are in use. If another connection must give way, it is closed.
 func (l *Limit) Take(conn net.Conn) *Place {
@@ -59,11 +68,12 @@ func (l *Limit) Take(conn net.Conn) *Place {
 }
 
 func (l *Limit) take(conn net.Conn) (p, evicted *Place, isFull bool) {
+	client := l.client(conn.RemoteAddr())
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if isFull = l.limit > 0 && l.open >= l.limit; isFull {
-		if evicted = unused(&l.unknown); evicted == nil {
-			evicted = unused(&l.known)
+		if evicted = l.unused(&l.unknown, client); evicted == nil {
+			evicted = l.unused(&l.known, client)
 		}
 		if evicted == nil {
 			return nil, nil, true
@@ -71,32 +81,35 @@ func (l *Limit) take(conn net.Conn) (p, evicted *Place, isFull bool) {
 		l.release(evicted)
 	}
 	l.open++
-	p = &Place{limit: l, conn: conn, list: &l.unknown}
+	if client != "" {
+		l.shares[client]++
+	}
+	p = &Place{limit: l, conn: conn, client: client, list: &l.unknown}
 	p.unused.Store(now())
 	p.element = p.list.PushBack(p)
 	return p, evicted, isFull
 }
 
-// unused returns a place that isn't in use, or nil; no request begins on it any more. Of the first ones, up to
+// unused returns a place that gives way to a client, or nil; no request begins on it any more. Of the first ones, up to
 // maxCandidates, it is the one that has been unused for longest.
-func unused(places *list.List) *Place {
+func (l *Limit) unused(places *list.List, client string) *Place {
 	for {
-		p := earliest(places)
+		p := l.earliest(places, l.shares[client])
 		if p == nil || p.requests.CompareAndSwap(0, gaveWay) {
 			return p
 		}
 	}
 }
 
-// earliest returns the place that unused tries. All that it looks at move to the end, so that the next call goes on
-// behind them.
-func earliest(places *list.List) (found *Place) {
+// earliest returns the place that unused tries for a client that has share places. All that it looks at move to the end,
+// so that the next call goes on behind them.
+func (l *Limit) earliest(places *list.List, share int) (found *Place) {
 	candidates, at := 0, now()
 	for range min(places.Len(), maxSkips) {
 		first := places.Front()
 		places.MoveToBack(first)
 		p := first.Value.(*Place)
-		if p.requests.Load() != 0 || p.unused.Load() > at {
+		if p.requests.Load() != 0 || p.unused.Load() > at || l.shares[p.client] < share {
 			continue
 		}
 		if found == nil || p.unused.Load() < found.unused.Load() {
@@ -115,6 +128,9 @@ func (l *Limit) release(p *Place) {
 		p.list.Remove(p.element)
 		p.element = nil
 		l.open--
+		if l.shares[p.client]--; l.shares[p.client] <= 0 {
+			delete(l.shares, p.client)
+		}
 	}
 }
 
@@ -130,6 +146,7 @@ func (l *Limit) Open() int {
 type Place struct {
 	limit    *Limit
 	conn     net.Conn
+	client   string
 	requests atomic.Int64 // that were admitted and are in progress; negative: the place gave way
 	unused   atomic.Int64 // since when it isn't in use but for requests in progress: nanoseconds since started
 	isKnown  atomic.Bool  // a credential was accepted

@@ -2,6 +2,7 @@ package places_test
 
 import (
 	"net"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,8 +15,11 @@ import (
 // conn is a connection that reports when it is closed.
 type conn struct {
 	net.Conn
+	from   string // its client
 	closed bool
 }
+
+func (c *conn) RemoteAddr() net.Addr { return &net.UnixAddr{Name: c.from} }
 
 func (c *conn) Close() error {
 	c.closed = true
@@ -31,7 +35,7 @@ func TestWhoGivesWay(t *testing.T) {
 func requireOrder(t *testing.T) {
 	t.Helper()
 	gaveWay, refused := 0, 0
-	limit := places.New(5, func(evicted bool) {
+	limit := places.New(5, nil, func(evicted bool) {
 		if evicted {
 			gaveWay++
 		} else {
@@ -94,7 +98,7 @@ func requireOrder(t *testing.T) {
 func TestRequestsDontBeginOnClosedConnections(t *testing.T) {
 	t.Parallel()
 	for range 2000 {
-		limit := places.New(1, nil)
+		limit := places.New(1, nil, nil)
 		first := &conn{}
 		place := limit.Take(first)
 		start, began := make(chan struct{}), make(chan bool)
@@ -119,7 +123,7 @@ func TestRequestsDontBeginOnClosedConnections(t *testing.T) {
 // TestKnownPlaces: the connection on which a credential was accepted gives way last, whether or not it has a request.
 func TestKnownPlaces(t *testing.T) {
 	t.Parallel()
-	limit := places.New(2, nil)
+	limit := places.New(2, nil, nil)
 	known, other := &conn{}, &conn{}
 	limit.Take(known).MarkKnown()
 	limit.Take(other)
@@ -136,7 +140,7 @@ func TestUsedConnectionsStay(t *testing.T) {
 
 func requireUsedStay(t *testing.T) {
 	t.Helper()
-	limit := places.New(10, nil)
+	limit := places.New(10, nil, nil)
 	request := func(p *places.Place) {
 		require.True(t, p.Begin(true))
 		p.End()
@@ -156,10 +160,43 @@ func requireUsedStay(t *testing.T) {
 	}
 }
 
+// TestPlacesOfOthers: a client doesn't take the place of one with fewer connections.
+func TestPlacesOfOthers(t *testing.T) {
+	t.Parallel()
+	limit := places.New(4, func(a net.Addr) string { return strings.Trim(a.String(), "0123456789") }, nil)
+	conns, taken := map[string]*conn{}, map[string]*places.Place{}
+	open := func(name string) *places.Place {
+		conns[name] = &conn{from: name}
+		taken[name] = limit.Take(conns[name])
+		return taken[name]
+	}
+	for _, name := range []string{"a1", "b1", "b2", "3"} { // 3 is a proxy's
+		open(name)
+	}
+	for _, step := range []struct{ opened, closed string }{
+		{"greedy1", "a1"}, {"greedy2", "b1"}, {"greedy3", "greedy1"}, {"4", "b2"}, {"b3", "3"},
+	} {
+		require.NotNil(t, open(step.opened), step.opened)
+		require.True(t, conns[step.closed].closed, "%s gives way to %s", step.closed, step.opened)
+	}
+	taken["greedy2"].Begin(true)
+	taken["greedy3"].Begin(true)
+	require.Nil(t, open("greedy5"))
+	for _, name := range []string{"greedy2", "greedy3", "4", "b3"} {
+		require.False(t, conns[name].closed, name)
+		taken[name].Release()
+	}
+	for _, name := range []string{"b5", "greedy6", "greedy7", "greedy8"} {
+		require.NotNil(t, open(name), "places that are free again")
+	}
+	require.NotNil(t, open("greedy9"))
+	require.False(t, conns["b5"].closed)
+}
+
 // TestNoLimit: connections are counted, and none gives way.
 func TestNoLimit(t *testing.T) {
 	t.Parallel()
-	limit := places.New(0, nil)
+	limit := places.New(0, nil, nil)
 	for range 10 {
 		place := limit.Take(&conn{})
 		require.False(t, place.Wanted())

@@ -73,7 +73,7 @@ const healthPeriod = time.Second // between two checks of a watch
 func NewServer(o ServerOptions) *Server {
 	limits := o.Limits.withDefaults()
 	s := &Server{
-		hasToken: o.Token != "", open: places.New(limits.Connections, nil),
+		hasToken: o.Token != "", open: places.New(limits.Connections, nil, nil),
 		handler: o.Handler, limits: limits, tls: o.TLS, log: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)),
 		memory: semaphore.NewWeighted(limits.Memory), answers: unsent.New(limits.Answers),
 		turns:   make(chan struct{}, limits.Handlers),

@@ -110,7 +110,6 @@ func (s *stage) request(ctx context.Context, method, url, body string) (*http.Re
 	if err != nil {
 		return nil, err
 	}
-	request.Header.Set(forwardedFor, attackerAddress)
 	return s.hostile.Do(request)
 }
 

@@ -225,15 +225,14 @@ func (s *stage) judgeLight() {
 	}
 }
 
-// rationed are options with which each address has the limits that a user has by default. Clients of a trusted proxy
-// have the address in a header: the load and the light client a new one for each request, attackers always the same.
-var rationed = []string{"--trust-proxies", "127.0.0.0/8", "--address-limits",
+// rationed are options with which each address has the limits that a user has by default. The load and the light client
+// come by a trusted proxy, with a new address in a header for each request, and attackers from hostileDialer's.
+var rationed = []string{"--trust-proxies", "127.0.0.1", "--address-limits",
 	"requests=100/s,publishedBytes=1MiB/s,waits=100,tickets=60/m,newChannels=60/m,newSubscribers=600/m"}
 
 const (
-	forwardedFor    = "X-Forwarded-For"
-	attackerAddress = "10.1.0.1"
-	lightNetwork    = 2
+	forwardedFor = "X-Forwarded-For"
+	lightNetwork = 2
 )
 
 // addressNetwork is the second number of this process's addresses.

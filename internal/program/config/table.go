@@ -334,9 +334,9 @@ func limitOptions(c *Config) []option {
 			Memory for answers of more than 4KiB that clients have not read, of which one client may use a quarter.
 			Beyond it, requests are answered 429 or 503.`),
 		define("max-connections", "int", "0", to(&c.Server.MaxConnections, intFrom(0)), `
-			Maximum number of connections served at a time. Beyond it connections that aren't in use give way to new ones. If
-			all are in use, only probes are served, and other requests are answered 503. 0: as many as the limit on open
-			files allows.`),
+			Maximum number of connections served at a time. Beyond it connections that aren't in use give way to new ones,
+			but not to those of a client with more connections. If none gives way, only probes are served, and other
+			requests are answered 503. 0: as many as the limit on open files allows.`),
 		define("max-streams", "int", "250", to(&c.Server.MaxStreams, intBetween(1, math.MaxInt32/8)), `
 			Maximum number of requests in progress on one HTTP/2 connection.`),
 		define("max-batch", "int", "250", to(&c.Limits.MaxBatch, intBetween(1, channel.LargestBatch)), `
