@@ -138,7 +138,9 @@ func (s *stage) admin(method, path, body string) costlyRequest {
 
 // prepare sends a request n times, several at a time, each as another client.
 func (s *stage) prepare(n int, r costlyRequest) {
-	c := &http.Client{Transport: dispersed{s.hostile.Transport}}
+	transport := &http.Transport{MaxIdleConnsPerHost: costlyMakers}
+	defer transport.CloseIdleConnections()
+	c := &http.Client{Transport: dispersed{transport}}
 	var making errgroup.Group
 	making.SetLimit(costlyMakers)
 	for range n {
