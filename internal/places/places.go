@@ -21,6 +21,9 @@ import (
 // maxSkips bounds how many connections are looked at to find one that isn't in use, maxCandidates how many are compared.
 const maxSkips, maxCandidates = 1024, 64
 
+// scarce is the part of the places that answered requests keep free, as the divisor.
+const scarce = 16
+
 // Rest is how long a connection stays in use after a request has ended.
 const Rest = 250 * time.Millisecond
 
@@ -35,7 +38,8 @@ type Limit struct {
 	full   func(gaveWay bool)
 
 	mu     sync.Mutex
-	open   int
+	open   atomic.Int64   // changed with mu held
+	used   atomic.Int64   // open ones on which a request was admitted; changed with mu held
 	shares map[string]int // open places by client, without those of ""
 	// The open places: those on whose connections no credential was accepted give way before the others.
 	unknown, known list.List // of *Place
@@ -71,7 +75,7 @@ func (l *Limit) take(conn net.Conn) (p, evicted *Place, isFull bool) {
 	client := l.client(conn.RemoteAddr())
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if isFull = l.limit > 0 && l.open >= l.limit; isFull {
+	if isFull = l.limit > 0 && l.Open() >= l.limit; isFull {
 		if evicted = l.unused(&l.unknown, client); evicted == nil {
 			evicted = l.unused(&l.known, client)
 		}
@@ -80,7 +84,7 @@ func (l *Limit) take(conn net.Conn) (p, evicted *Place, isFull bool) {
 		}
 		l.release(evicted)
 	}
-	l.open++
+	l.open.Add(1)
 	if client != "" {
 		l.shares[client]++
 	}
@@ -127,7 +131,10 @@ func (l *Limit) release(p *Place) {
 	if p.element != nil {
 		p.list.Remove(p.element)
 		p.element = nil
-		l.open--
+		l.open.Add(-1)
+		if p.isUsed.Load() {
+			l.used.Add(-1)
+		}
 		if l.shares[p.client]--; l.shares[p.client] <= 0 {
 			delete(l.shares, p.client)
 		}
@@ -135,11 +142,7 @@ func (l *Limit) release(p *Place) {
 }
 
 // Open returns how many places are taken.
-func (l *Limit) Open() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.open
-}
+func (l *Limit) Open() int { return int(l.open.Load()) }
 
 // Place is the place of an open connection. All methods may be called by several goroutines, and on nil: they do
 // nothing.
@@ -150,6 +153,7 @@ type Place struct {
 	requests atomic.Int64 // that were admitted and are in progress; negative: the place gave way
 	unused   atomic.Int64 // since when it isn't in use but for requests in progress: nanoseconds since started
 	isKnown  atomic.Bool  // a credential was accepted
+	isUsed   atomic.Bool  // a request was admitted; changed with limit.mu held
 
 	// guarded by limit.mu
 	list    *list.List
@@ -166,10 +170,21 @@ func (p *Place) Begin(known bool) (held bool) {
 	if p.requests.Add(1) < 0 {
 		return false
 	}
+	if !p.isUsed.Load() {
+		p.markUsed()
+	}
 	if known {
 		p.MarkKnown()
 	}
 	return true
+}
+
+func (p *Place) markUsed() {
+	p.limit.mu.Lock()
+	defer p.limit.mu.Unlock()
+	if p.element != nil && !p.isUsed.Swap(true) {
+		p.limit.used.Add(1)
+	}
 }
 
 // MarkKnown records that a credential was accepted on the connection.
@@ -194,13 +209,16 @@ func (p *Place) End() {
 	}
 }
 
-// Wanted reports whether all places are taken and no credential was accepted on the connection: it should be closed
-// after the answer to a request that wasn't admitted.
-func (p *Place) Wanted() bool {
-	if p == nil || p.isKnown.Load() || p.limit.limit == 0 {
+// Wanted reports whether the connection should be closed after the answer to a request, since places are scarce: all but
+// a sixteenth have had admitted requests or, if this one wasn't admitted and no credential was accepted on the
+// connection, all are taken. So new connections rarely have to take a place whose client may just be sending.
+func (p *Place) Wanted(admitted bool) bool {
+	if p == nil || p.limit.limit == 0 {
 		return false
 	}
-	return p.limit.Open() >= p.limit.limit
+	limit := p.limit.limit
+	return int(p.limit.used.Load()) > limit-limit/scarce ||
+		!admitted && !p.isKnown.Load() && p.limit.Open() >= limit
 }
 
 // Release frees the place of a connection that is closed.

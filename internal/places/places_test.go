@@ -54,10 +54,11 @@ func requireOrder(t *testing.T) {
 	open("waits").Begin(false)
 	open("old")
 	require.Zero(t, gaveWay)
-	require.False(t, taken["old"].Wanted(), "there is room")
+	require.False(t, taken["old"].Wanted(false), "there is room")
 	open("new")
-	require.True(t, taken["old"].Wanted())
-	require.False(t, taken["known"].Wanted())
+	require.True(t, taken["old"].Wanted(false))
+	require.False(t, taken["known"].Wanted(false))
+	require.False(t, taken["old"].Wanted(true))
 
 	for i, step := range []struct{ opened, closed string }{
 		{"a", "old"}, {"b", "new"}, {"c", "a"}, {"d", "b"},
@@ -193,13 +194,34 @@ func TestPlacesOfOthers(t *testing.T) {
 	require.False(t, conns["b5"].closed)
 }
 
+// TestScarcePlaces: while few places are free, all connections are closed after an answer.
+func TestScarcePlaces(t *testing.T) {
+	t.Parallel()
+	limit := places.New(32, nil, nil)
+	var idle []*places.Place
+	for range 31 {
+		idle = append(idle, limit.Take(&conn{}))
+	}
+	place := limit.Take(&conn{})
+	require.True(t, place.Begin(true))
+	require.False(t, place.Wanted(true), "others give way first")
+	for _, p := range append(idle, place) {
+		p.Release()
+	}
+	for open := range 32 {
+		place := limit.Take(&conn{})
+		require.True(t, place.Begin(true))
+		require.Equal(t, open >= 30, place.Wanted(true), open)
+	}
+}
+
 // TestNoLimit: connections are counted, and none gives way.
 func TestNoLimit(t *testing.T) {
 	t.Parallel()
 	limit := places.New(0, nil, nil)
 	for range 10 {
 		place := limit.Take(&conn{})
-		require.False(t, place.Wanted())
+		require.False(t, place.Wanted(false))
 	}
 	require.Equal(t, 10, limit.Open())
 }

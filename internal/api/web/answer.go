@@ -176,9 +176,11 @@ func setSafetyHeaders(header http.Header) {
 }
 
 // CloseIfLast sets the header that closes the connection if the server is draining, or other clients need the place of
-// the connection. On HTTP/2 net/http sends GOAWAY in place of the header.
+// the connection. On HTTP/2 net/http sends GOAWAY in place of the header, and a connection with other calls stays open
+// beside its successor: it is closed only for a call that wasn't admitted.
 func (c *Call) CloseIfLast() {
-	if c.reserved || c.route.router.IsDraining() || !c.admitted && c.place.Wanted() {
+	if c.reserved || c.route.router.IsDraining() ||
+		(!c.admitted || c.request.ProtoMajor == 1) && c.place.Wanted(c.admitted) {
 		c.response.Header()[headerConnection] = lastAnswer
 	}
 }
