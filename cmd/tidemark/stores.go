@@ -181,7 +181,9 @@ func (a another) options(c config.Config, needs storeNeeds) (redis.Options, erro
 		return o, nil
 	}
 	var err error
-	if o.TLS, err = c.Redis.TLSConfig(); err != nil {
+	files := c.Redis
+	files.TLS.Name = "" // it is that of --redis
+	if o.TLS, err = files.TLSConfig(); err != nil {
 		return o, &cli.UsageError{Err: err}
 	}
 	return o, nil
@@ -270,6 +272,9 @@ func channelsOptions(c config.Config, needs storeNeeds) (redis.Options, error) {
 		KeyPrefix: c.Redis.KeyPrefix, PlainKeys: c.Records.PlainKeys, Timeout: c.Redis.Timeout,
 		Logger: needs.log, Metrics: prometheus.WrapRegistererWith(prometheus.Labels{redisLabel: "channels"},
 			needs.metrics),
+	}
+	if c.Redis.PasswordFile != "" {
+		o.ReadPassword = c.Redis.ReadPassword
 	}
 	var err error
 	if o.TLS, err = c.Redis.TLSConfig(); err != nil {

@@ -41,7 +41,7 @@ type Conn struct {
 }
 
 // ErrOptions is the error of Connect for options that can never work, such as a malformed URL.
-var ErrOptions = errors.New("redis options")
+var ErrOptions = errors.New("wrong options")
 
 // Errors of Connect for servers that the scripts cannot run on.
 var (

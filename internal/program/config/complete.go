@@ -242,7 +242,7 @@ func (r *RedisOptions) complete(found *findings) {
 	if r.Address == "" {
 		for _, o := range []struct{ key, value string }{
 			{"redisUsername", r.Username}, {"redisPassword", r.Password}, {"redisPasswordFile", r.PasswordFile},
-			{"redisCaFile", r.TLS.CAFile}, {"redisCertFile", r.TLS.CertFile},
+			{"redisCaFile", r.TLS.CAFile}, {"redisServerName", r.TLS.Name}, {"redisCertFile", r.TLS.CertFile},
 			{"redisSentinelMaster", r.Sentinel.Master},
 		} {
 			found.check(func() error {
@@ -265,22 +265,30 @@ func (r *RedisOptions) complete(found *findings) {
 		}
 		return nil
 	}, "redisSentinelMaster", "redisSentinelUsername", "redisSentinelPassword")
-	found.check(r.readPassword, "redisPassword", "redisPasswordFile")
+	found.check(r.completePassword, "redisPassword", "redisPasswordFile")
 }
 
-func (r *RedisOptions) readPassword() error {
+func (r *RedisOptions) completePassword() (err error) {
 	if r.PasswordFile == "" {
 		return nil
 	}
 	if r.Password != "" {
 		return errors.New("redisPasswordFile: redisPassword is set too: use one of them")
 	}
-	password, err := os.ReadFile(r.PasswordFile)
-	if err != nil {
+	if r.Password, err = r.ReadPassword(); err != nil {
 		return fmt.Errorf("redisPasswordFile: %w", err)
 	}
-	r.Password = strings.TrimRight(string(password), "\r\n")
 	return nil
+}
+
+// ReadPassword returns the content of PasswordFile.
+func (r *RedisOptions) ReadPassword() (string, error) {
+	text, err := os.ReadFile(r.PasswordFile)
+	password := strings.TrimRight(string(text), "\r\n")
+	if err == nil && password == "" {
+		err = fmt.Errorf("%s is empty", r.PasswordFile)
+	}
+	return password, err
 }
 
 // completeNode checks the options of a node against each other, and reads the token. Its errors name the YAML key, since
@@ -326,7 +334,7 @@ func (o *ShardOptions) completeReads(found *findings) {
 	r := o.Reads
 	files := []string{"shardCertFile", "shardKeyFile"}
 	found.check(func() error {
-		if (r.CertFile == "") != (r.KeyFile == "") {
+		if (r.TLS.CertFile == "") != (r.TLS.KeyFile == "") {
 			return errors.New("shardCertFile: shardCertFile and shardKeyFile must be set together")
 		}
 		return nil
@@ -335,7 +343,7 @@ func (o *ShardOptions) completeReads(found *findings) {
 		return
 	}
 	found.check(func() error {
-		if (r.CertFile == "") != (r.KeyFile == "") {
+		if (r.TLS.CertFile == "") != (r.TLS.KeyFile == "") {
 			return nil // it is said already
 		}
 		_, err := r.TLSConfig()
@@ -379,34 +387,28 @@ func (o *ShardOptions) readToken() error {
 
 // TLSConfig returns how Redis is connected to, or nil if that is without TLS.
 func (r RedisOptions) TLSConfig() (*tls.Config, error) {
-	return clientTLS("redis", r.TLS.CAFile, r.TLS.CertFile, r.TLS.KeyFile)
+	return r.TLS.config("redis")
 }
 
 // TLSConfig returns how nodes are connected to, or nil if that is without TLS.
 func (r ShardReads) TLSConfig() (*tls.Config, error) {
-	t, err := clientTLS("shard", r.CAFile, r.CertFile, r.KeyFile)
-	if t != nil {
-		t.ServerName = r.Name
-	}
-	return t, err
+	return r.TLS.config("shard")
 }
 
-// clientTLS returns the TLS configuration for connections to a server: caFile has the authorities that sign its
-// certificate, and certFile the client's own certificate. It returns nil if both are "". prefix begins the names of
-// these options.
-func clientTLS(prefix, caFile, certFile, keyFile string) (*tls.Config, error) {
-	if caFile == "" && certFile == "" {
+// config returns the TLS configuration, or nil if TLS is off. prefix begins the names of the options.
+func (c clientTLS) config(prefix string) (*tls.Config, error) {
+	if c == (clientTLS{}) {
 		return nil, nil
 	}
-	t := &tls.Config{MinVersion: tls.VersionTLS12}
+	t := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: c.Name}
 	var err error
-	if caFile != "" {
-		if t.RootCAs, err = certs.ReadAuthorities(caFile); err != nil {
+	if c.CAFile != "" {
+		if t.RootCAs, err = certs.ReadAuthorities(c.CAFile); err != nil {
 			return nil, fmt.Errorf("%sCaFile: %w", prefix, err)
 		}
 	}
-	if certFile != "" {
-		pair, err := tls.LoadX509KeyPair(certFile, keyFile)
+	if c.CertFile != "" {
+		pair, err := tls.LoadX509KeyPair(c.CertFile, c.KeyFile)
 		if err != nil {
 			return nil, fmt.Errorf("%sCertFile: %w", prefix, err)
 		}

@@ -104,16 +104,17 @@ type RedisOptions struct {
 	Username       string
 	Password       string
 	PasswordFile   string // read into Password
-	TLS            tlsFiles
+	TLS            clientTLS
 	Sentinel       sentinel
 	Timeout        time.Duration // of one operation
 	ConnectTimeout time.Duration // at start-up
 }
 
-// tlsFiles are PEM files. If any is set, TLS is on.
-type tlsFiles struct {
-	CAFile   string
-	CertFile string
+// clientTLS configures connections to a server. If it isn't the zero value, TLS is on.
+type clientTLS struct {
+	CAFile   string // with the authorities that sign the server's certificate
+	Name     string // that the certificate has; "": the host of the server's address
+	CertFile string // the client's own certificate
 	KeyFile  string
 }
 
@@ -211,13 +212,10 @@ type ShardNode struct {
 
 // ShardReads configures the reads of a service through nodes.
 type ShardReads struct {
-	Caches   []string      // kinds of values of the cache; none: it reads none through nodes
-	Timeout  time.Duration // how long nodes may take until Redis is asked
-	Hosts    []string      // where nodes are: "redis" alone, or a=host:port and a=dns:name:port for data centre a
-	CAFile   string        // with the authorities of the nodes' certificates; turns TLS on
-	CertFile string        // that it shows to nodes; turns TLS on
-	KeyFile  string
-	Name     string // of all nodes, in their certificates; "": the host of each address
+	Caches  []string      // kinds of values of the cache; none: it reads none through nodes
+	Timeout time.Duration // how long nodes may take until Redis is asked
+	Hosts   []string      // where nodes are: "redis" alone, or a=host:port and a=dns:name:port for data centre a
+	TLS     clientTLS
 }
 
 // HostsOfRedis is the value of Reads.Hosts for the nodes listed in Redis.

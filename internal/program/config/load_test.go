@@ -136,7 +136,8 @@ func TestEverySource(t *testing.T) {
 		"cors-origins": "https://a.example,https://b.example", "allow-hosts": "a.example,b.example",
 		"predecessor-prefix": "/old",
 		"redis":              "redis://a:6379,b:6379", "key-prefix": "mm1.", "redis-username": "u", "redis-password": "0123",
-		"redis-ca-file": "ca.pem", "redis-cert-file": "c.pem", "redis-key-file": "k.pem", "redis-sentinel-master": "m",
+		"redis-ca-file": "ca.pem", "redis-server-name": "r.example", "redis-cert-file": "c.pem",
+		"redis-key-file": "k.pem", "redis-sentinel-master": "m",
 		"redis-sentinel-username": "su", "redis-sentinel-password": "1e3", "redis-timeout": "3s",
 		"redis-connect-timeout": "4s",
 		"data-dir":              "d", "redis-binary": "valkey-server", "channel-ttl": "2h",
@@ -251,8 +252,8 @@ func TestEverySource(t *testing.T) {
 		kept.Metrics)
 	require.Equal(t, ShardReads{
 		Timeout: 9 * time.Millisecond,
-		Hosts:   []string{"a=10.0.0.7:7100", "b=dns:nodes.b.internal:7100"}, CAFile: "nodes.pem", Name: "node",
-		CertFile: "to-nodes.pem", KeyFile: "to-nodes-key.pem",
+		Hosts:   []string{"a=10.0.0.7:7100", "b=dns:nodes.b.internal:7100"},
+		TLS:     clientTLS{CAFile: "nodes.pem", Name: "node", CertFile: "to-nodes.pem", KeyFile: "to-nodes-key.pem"},
 	}, fromYAML.Shards.Reads)
 }
 
@@ -293,6 +294,17 @@ func TestSecretsFromFiles(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, " se cret ", c.Redis.Password)
 	require.Len(t, c.Receipts.Keys, 2)
+}
+
+// The variable of a container often has the content of a file.
+func TestPasswordsOfVariables(t *testing.T) {
+	t.Parallel()
+	c, err := load(t, "redis: localhost\nredisSentinelMaster: m", []string{
+		"TIDEMARK_REDIS_PASSWORD= se cret \n", "TIDEMARK_REDIS_SENTINEL_PASSWORD=other\r\n",
+	}, nil)
+	require.NoError(t, err)
+	require.Equal(t, " se cret ", c.Redis.Password)
+	require.Equal(t, "other", c.Redis.Sentinel.Password)
 }
 
 func TestVariablesOfOthersAreLeftAlone(t *testing.T) {

@@ -116,10 +116,13 @@ func redisOptions(c *Config) []option {
 			Prefix of every Redis key, so that several installations can share a Redis.`),
 		define("redis-username", "text", "", to(&c.Redis.Username, anyText), `
 			User to log in as.`),
-		define("redis-password", "text", "", to(&c.Redis.Password, anyText), `
-			Password to log in with. Other users of the machine can see flags: prefer the variable or the file.`),
+		define("redis-password", "text", "", to(&c.Redis.Password, password), `
+			Password to log in with. A line end is not part of it. Other users of the machine can see flags: prefer the
+			variable or the file.`),
 		define("redis-password-file", "file", "", to(&c.Redis.PasswordFile, anyText), `
-			File that contains the password. A line end is not part of it.`),
+			File that contains the password. A line end is not part of it. The file is read again for each new connection,
+			and every minute for the open ones, which log in again: replace it two minutes before the password ends. With
+			Sentinels it is read at the start.`),
 		define("redis-timeout", "duration", "5s", to(&c.Redis.Timeout, durationBetween(time.Millisecond, forever)), `
 			Time limit of one operation on Redis, with its retries. Beyond it the request is answered 503.`),
 		define("redis-connect-timeout", "duration", "30s",
@@ -132,6 +135,9 @@ func redisAccessOptions(c *Config) []option {
 	return []option{
 		define("redis-ca-file", "file", "", to(&c.Redis.TLS.CAFile, anyText), `
 			PEM file with the authorities that may sign Redis's certificate, in place of the system's. Turns TLS on.`),
+		define("redis-server-name", "text", "", to(&c.Redis.TLS.Name, anyText), `
+			Name that the certificates of all nodes and Sentinels of --redis have, for nodes that announce addresses. Turns
+			TLS on. Not set: the host of each one's address.`),
 		define("redis-cert-file", "file", "", to(&c.Redis.TLS.CertFile, anyText), `
 			PEM file with the service's own certificate, for a Redis that asks for one. Turns TLS on.`),
 		define("redis-key-file", "file", "", to(&c.Redis.TLS.KeyFile, anyText), `
@@ -140,8 +146,8 @@ func redisAccessOptions(c *Config) []option {
 			Name of the primary that the Sentinels watch. The addresses of --redis are then those of the Sentinels.`),
 		define("redis-sentinel-username", "text", "", to(&c.Redis.Sentinel.Username, anyText), `
 			User to log in to the Sentinels as.`),
-		define("redis-sentinel-password", "text", "", to(&c.Redis.Sentinel.Password, anyText), `
-			Password to log in to the Sentinels with.`),
+		define("redis-sentinel-password", "text", "", to(&c.Redis.Sentinel.Password, password), `
+			Password to log in to the Sentinels with. A line end is not part of it.`),
 	}
 }
 
@@ -312,13 +318,13 @@ func shardOptions(c *Config) []option {
 		pingOption(c),
 		shardTokenOption(c, `
 			File with the token to show to nodes. A line end is not part of it.`),
-		define("shard-ca-file", "file", "", to(&c.Shards.Reads.CAFile, namedValue(anyText)), `
+		define("shard-ca-file", "file", "", to(&c.Shards.Reads.TLS.CAFile, namedValue(anyText)), `
 			PEM file with the authorities that sign the nodes' certificates. Turns TLS to nodes on.`),
-		define("shard-server-name", "text", "", to(&c.Shards.Reads.Name, namedValue(anyText)), `
-			Name that the certificates of all nodes have. Not set: the host of each node's address.`),
-		define("shard-cert-file", "file", "", to(&c.Shards.Reads.CertFile, namedValue(anyText)), `
+		define("shard-server-name", "text", "", to(&c.Shards.Reads.TLS.Name, namedValue(anyText)), `
+			Name that the certificates of all nodes have. Turns TLS to nodes on. Not set: the host of each node's address.`),
+		define("shard-cert-file", "file", "", to(&c.Shards.Reads.TLS.CertFile, namedValue(anyText)), `
 			PEM file with the certificate to show to nodes that ask for one. Turns TLS to nodes on.`),
-		define("shard-key-file", "file", "", to(&c.Shards.Reads.KeyFile, namedValue(anyText)), `
+		define("shard-key-file", "file", "", to(&c.Shards.Reads.TLS.KeyFile, namedValue(anyText)), `
 			PEM file with the private key of shard-cert-file.`),
 	}
 }

@@ -42,6 +42,9 @@ var maxSessionTTL = records.Session.TTL
 // anyText accepts any text.
 func anyText(text string) (string, error) { return text, nil }
 
+// password drops the line ends that a file leaves in a variable.
+func password(text string) (string, error) { return strings.TrimRight(text, "\r\n"), nil }
+
 // keyPrefix refuses braces, which would change the hash tag of every key.
 func keyPrefix(text string) (string, error) {
 	if strings.ContainsAny(text, "{}") {

@@ -1,0 +1,48 @@
+package redis_test
+
+import (
+	"errors"
+	"sync/atomic"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
+	"github.com/tidemark-dev/tidemark/test/redistest"
+)
+
+// TestPasswordThatChanges: new connections log in with the password of their time, and with the last one while it can't
+// be read.
+func TestPasswordThatChanges(t *testing.T) {
+	t.Parallel()
+	n := redistest.Start(t, redistest.Options{})
+	admin := func(command ...string) { require.NoError(t, n.Do(t, command...).Error()) }
+	admin("ACL", "SETUSER", "svc", "on", ">first", "~*", "&*", "+@all")
+	var password atomic.Value // string, or an error
+	password.Store("first")
+	conn := storetest.Connect(t, redis.Options{
+		URL: n.URL(), Username: "svc", Timeout: storetest.Patience,
+		ReadPassword: func() (string, error) {
+			text := password.Load().(string)
+			if text == "" {
+				return "", errors.New("the file is gone")
+			}
+			return text, nil
+		},
+	})
+	works := func() {
+		t.Helper()
+		admin("CLIENT", "KILL", "USER", "svc")
+		storetest.WaitFor(t, "a new connection", func() bool {
+			c := conn.Client()
+			return c.Do(t.Context(), c.B().Ping().Build()).Error() == nil
+		})
+	}
+	works()
+	password.Store("second")
+	admin("ACL", "SETUSER", "svc", "resetpass", ">second")
+	works()
+	password.Store("")
+	works()
+}
