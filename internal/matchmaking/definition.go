@@ -107,7 +107,7 @@ type Acceptance string
 // The values of Acceptance.
 const (
 	AcceptMutual   Acceptance = "mutual"    // two tickets must accept each other
-	AcceptOneSided Acceptance = "one-sided" // the oldest ticket of a match must accept the others
+	AcceptOneSided Acceptance = "one-sided" // one ticket of a match, of any age, must accept the others
 )
 
 // Widening widens the criteria of a ticket after a waiting time. Steps add up.

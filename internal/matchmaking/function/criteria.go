@@ -35,12 +35,11 @@ func OptionsOf(m matchmaking.Match) CriteriaOptions {
 // widenings that are due.
 //
 // Each ticket in turn, the oldest first, is the seed of a match. Its candidates have the same number of teams and the
-// same team size, and the seed accepts them. With mutual acceptance they also accept the seed; with one-sided
-// acceptance they are younger than the seed. Candidates need not accept each other. The seed is matched with the
-// candidates of the lowest fitness, if there are enough. Fitness is the sum of weight times difference over the
-// statistics. Candidates are ordered by the number of weighted statistics that only one of the two tickets has, then by
-// fitness, then by age. Seed and candidates are assigned to the teams in turn, in that order. A proposal's Score is the
-// negated sum of the fitness.
+// same team size, and the seed accepts them. With mutual acceptance they also accept the seed. Candidates need not
+// accept each other. The seed is matched with the candidates of the lowest fitness, if there are enough. Fitness is
+// the sum of weight times difference over the statistics. Candidates are ordered by the number of weighted statistics
+// that only one of the two tickets has, then by fitness, then by age. Seed and candidates are assigned to the teams in
+// turn, in that order. A proposal's Score is the negated sum of the fitness.
 //
 // Sizes of teams are counted in players. A ticket of several players is assigned to the first team, in turn, with
 // enough free slots; candidates for which there is none are passed over. All teams of a match are full. If that leaves

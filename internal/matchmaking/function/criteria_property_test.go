@@ -88,11 +88,8 @@ func (b *brute) line(seed *matchmaking.Ticket, all []*matchmaking.Ticket) []*mat
 		if b.waiting[c.ID] == nil || c == seed || b.teams(c) != b.teams(seed) || b.size(c) != b.size(seed) {
 			continue
 		}
-		if b.options.Acceptance == matchmaking.AcceptOneSided {
-			if matchmaking.CompareAge(seed, c) < 0 && b.accepts(seed, c) {
-				candidates = append(candidates, c)
-			}
-		} else if b.accepts(seed, c) && b.accepts(c, seed) {
+		oneSided := b.options.Acceptance == matchmaking.AcceptOneSided
+		if b.accepts(seed, c) && (oneSided || b.accepts(c, seed)) {
 			candidates = append(candidates, c)
 		}
 	}

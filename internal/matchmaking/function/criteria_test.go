@@ -72,6 +72,28 @@ func TestCriteriaNeverAcceptsNaN(t *testing.T) {
 	require.Equal(t, []string{"f | g"}, ids(match(t, m, 9)))
 }
 
+// With one-sided acceptance a ticket of any age finds one that doesn't accept it.
+func TestOneSidedAcceptance(t *testing.T) {
+	t.Parallel()
+	for _, ages := range [][2]float64{{1, 2}, {2, 1}} {
+		finds, found := ticket("finds", ages[0]), ticket("found", ages[1])
+		for _, each := range []*matchmaking.Ticket{finds, found} {
+			each.Statistics = []matchmaking.Statistic{stat("skill", 1500)}
+		}
+		finds.Criteria = []matchmaking.Criterion{between("skill", 1400, 1600)}
+		found.Criteria = []matchmaking.Criterion{between("skill", 1900, 2100)}
+		for _, order := range [][]*matchmaking.Ticket{{finds, found}, {found, finds}} {
+			m := function.Criteria(function.CriteriaOptions{
+				Teams: 2, TeamSize: 1, Acceptance: matchmaking.AcceptOneSided,
+			})
+			addAll(m, order[0])
+			require.Empty(t, match(t, m, 9))
+			addAll(m, order[1])
+			require.Equal(t, []string{"finds | found"}, ids(match(t, m, 9)))
+		}
+	}
+}
+
 func TestCriteriaEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	m := function.Criteria(function.CriteriaOptions{Teams: 2, TeamSize: 1})

@@ -155,24 +155,20 @@ func (x *index) remove(e *entry) {
 // candidates returns all candidates of a seed.
 func (x *index) candidates(r *rules, seed *entry) []*entry {
 	paths := x.required(seed)
-	if r.oneSided {
-		paths = append(paths, func(visit visitor) { x.byAge.Ascend(seed, visit) })
-	} else {
-		paths = append(paths, x.accepting(seed), x.byAge.Scan)
+	if !r.oneSided {
+		paths = append(paths, x.accepting(seed))
 	}
-	return x.race(paths, 0, func(e *entry) bool { return r.accept(seed, e) })
+	return x.race(append(paths, x.byAge.Scan), 0, func(e *entry) bool { return r.accept(seed, e) })
 }
 
 // seeds returns all entries that an entry is a candidate of. On the path by age it stops after enough of them, the
 // oldest, unless enough is 0.
 func (x *index) seeds(r *rules, candidate *entry, enough int) []*entry {
 	paths := []path{x.accepting(candidate)}
-	if r.oneSided {
-		paths = append(paths, x.olderThan(candidate))
-	} else {
-		paths = append(append(paths, x.required(candidate)...), x.byAge.Scan)
+	if !r.oneSided {
+		paths = append(paths, x.required(candidate)...)
 	}
-	return x.race(paths, enough, func(e *entry) bool { return r.accept(e, candidate) })
+	return x.race(append(paths, x.byAge.Scan), enough, func(e *entry) bool { return r.accept(e, candidate) })
 }
 
 // visitor is called with an entry, and reports whether to continue.
@@ -214,13 +210,6 @@ func (x *index) accepting(e *entry) path {
 			}
 		}
 		x.free.Scan(visit)
-	}
-}
-
-// olderThan returns the path of the entries that are older than an entry, the oldest first.
-func (x *index) olderThan(e *entry) path {
-	return func(visit visitor) {
-		x.byAge.Scan(func(other *entry) bool { return compareAge(other, e) < 0 && visit(other) })
 	}
 }
 

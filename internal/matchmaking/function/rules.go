@@ -71,10 +71,7 @@ func (r *rules) next(n int, criteria []matchmaking.Criterion) (after time.Durati
 
 // accept reports whether an entry is a candidate of a seed.
 func (r *rules) accept(seed, candidate *entry) bool {
-	if r.oneSided {
-		return compareAge(seed, candidate) < 0 && seed.accepts(candidate)
-	}
-	return seed != candidate && seed.accepts(candidate) && candidate.accepts(seed)
+	return seed != candidate && seed.accepts(candidate) && (r.oneSided || candidate.accepts(seed))
 }
 
 // fitness orders the candidates of a seed: the lower, the better.

@@ -73,7 +73,7 @@ func TestAcceptance(t *testing.T) {
 			"d 3 3 0 3, a 3 2 3 3, b 3 1 2 2, c 3 1 2 2, e 0 0 0 0"},
 		"narrow": {`{"match":{"function":"criteria"}}`, "d 3 3 0 0, a 3 0 2 0, b 3 0 1 0, c 3 1 1 0, e 0 0 0 0"},
 		"narrow, one": {`{"match":{"function":"criteria","acceptance":"one-sided"}}`,
-			"d 3 3 0 3, a 3 0 2 1, b 3 0 1 1, c 3 1 1 1, e 0 0 0 0"},
+			"d 3 3 0 3, a 3 0 2 2, b 3 0 1 1, c 3 1 1 2, e 0 0 0 0"},
 		"first-come": {`{}`, "d 3 3 3 3, a 3 3 3 3, b 3 3 3 3, c 3 3 3 3, e 0 0 0 0"},
 		"pools": {
 			`{"match":{"function":"criteria",` + widen +
