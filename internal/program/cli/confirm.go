@@ -31,7 +31,7 @@ func (c *Confirmation) Ask(ctx context.Context, format string, args ...any) erro
 		return nil
 	}
 	if !IsTerminal(c.terminal.Stdin) {
-		return Usagef("--yes is missing: standard input is no terminal on which to ask")
+		return Usagef("standard input isn't a terminal, so there is nobody to ask: confirm with --yes")
 	}
 	if _, err := fmt.Fprintf(c.terminal.Stderr, "%s [y/N] ", Printable(fmt.Sprintf(format, args...))); err != nil {
 		return err

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -30,7 +29,7 @@ func NewLineReader(ahead int) *LineReader { return &LineReader{lines: make(chan 
 
 // Read sends the lines of r until it or ctx ends.
 func (lr *LineReader) Read(ctx context.Context, r io.Reader) {
-	buffered := bufio.NewReader(r)
+	buffered := SkipBOM(r)
 	for number := 1; ; number++ {
 		text, err := buffered.ReadBytes('\n')
 		if text = bytes.TrimRight(text, "\r\n"); len(bytes.TrimSpace(text)) > 0 {

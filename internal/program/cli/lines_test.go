@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -37,6 +39,27 @@ func TestBatchesAreAsLargeAsAllowed(t *testing.T) {
 	batch, err = lr.Batch(t.Context(), 3)
 	require.ErrorIs(t, err, io.EOF)
 	require.Equal(t, []string{"4"}, texts(batch))
+}
+
+// Files that were made on Windows often begin with a byte order mark, and no other line does.
+func TestByteOrderMarks(t *testing.T) {
+	t.Parallel()
+	const mark = "\uFEFF"
+	for input, want := range map[string][]string{
+		mark + "1\n" + mark + "2": {"1", mark + "2"}, "\n" + mark + "1": {mark + "1"}, mark: nil, mark[:2]: {mark[:2]},
+	} {
+		batch, err := readAhead(t, strings.NewReader(input)).Batch(t.Context(), 3)
+		require.ErrorIs(t, err, io.EOF)
+		require.Equal(t, want, texts(batch), "%q", input)
+	}
+	text, err := Terminal{Stdin: strings.NewReader(mark + "{}")}.ReadInput(t.Context(), "JSON")
+	require.NoError(t, err)
+	require.Equal(t, "{}", string(text))
+	file := filepath.Join(t.TempDir(), "file")
+	require.NoError(t, os.WriteFile(file, []byte(mark+"{}"), 0o600))
+	text, err = ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, "{}", string(text))
 }
 
 func TestBatchesAreBoundedByBytes(t *testing.T) {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -80,7 +81,8 @@ func escape(text, except string) string {
 // standard error says what is read.
 func (t Terminal) ReadInput(ctx context.Context, what string) ([]byte, error) {
 	t.ReportInput(what)
-	return ReadAll(ctx, t.Stdin)
+	text, err := ReadAll(ctx, t.Stdin)
+	return bytes.TrimPrefix(text, bom), err
 }
 
 // ReportInput says what is read from standard input if that is a terminal, where the command seems to hang otherwise.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -82,7 +81,7 @@ func (f *keyFlags) newKey(now time.Time) (n client.NewKey, err error) {
 		return n, cli.Usagef("--grants is missing")
 	}
 	if n.Grants[0] != '[' {
-		if n.Grants, err = os.ReadFile(f.grants); err != nil {
+		if n.Grants, err = cli.ReadFile(f.grants); err != nil {
 			return n, cli.Usagef("--grants: %w", err)
 		}
 	}

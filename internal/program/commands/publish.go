@@ -9,6 +9,7 @@ import (
 	"io"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -104,6 +105,9 @@ func (f *publishFlags) run(ctx context.Context, t cli.Terminal, args []string) e
 // content returns the content to publish for the user's input.
 func (f *publishFlags) content(raw []byte) (json.RawMessage, error) {
 	if f.text {
+		if !utf8.Valid(raw) {
+			return nil, errors.New("isn't UTF-8, as text must be: convert it, or publish bytes as base64")
+		}
 		var content bytes.Buffer
 		err := cli.WriteLine(&content, strings.TrimSuffix(string(raw), "\n"))
 		return content.Bytes(), err

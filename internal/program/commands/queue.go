@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
@@ -124,7 +123,7 @@ func readDefinition(ctx context.Context, t cli.Terminal, rest []string) ([]byte,
 	case strings.HasPrefix(strings.TrimSpace(rest[0]), "{"):
 		return []byte(rest[0]), nil
 	}
-	return os.ReadFile(rest[0])
+	return cli.ReadFile(rest[0])
 }
 
 func newQueueDelete(t cli.Terminal) *cobra.Command {

@@ -55,7 +55,7 @@ func (f *simulateFlags) run(ctx context.Context, t cli.Terminal) error {
 	}
 	queues := make([]simulation.Queue, len(f.definitions))
 	for i, name := range f.definitions {
-		text, err := os.ReadFile(name) //nolint:gosec // the user names it
+		text, err := cli.ReadFile(name)
 		if err != nil {
 			return fmt.Errorf("read the definition: %w", err)
 		}
@@ -80,14 +80,14 @@ func (f *simulateFlags) run(ctx context.Context, t cli.Terminal) error {
 
 func (f *simulateFlags) read(stdin io.Reader) (tickets recording, err error) {
 	if f.tickets == "-" {
-		return readTickets(stdin)
+		return readTickets(cli.SkipBOM(stdin))
 	}
 	file, err := os.Open(f.tickets)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close() //nolint:errcheck // it is only read
-	return readTickets(file)
+	return readTickets(cli.SkipBOM(file))
 }
 
 // simulated is a result as it is printed.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -64,7 +63,7 @@ func readHash(ctx context.Context, t cli.Terminal, name string) (fields map[stri
 	if name == "-" {
 		text, err = t.ReadInput(ctx, "the views")
 	} else {
-		text, err = os.ReadFile(name) //nolint:gosec // the user names the file
+		text, err = cli.ReadFile(name)
 	}
 	if err != nil {
 		return nil, cli.Usagef("%w", err)
