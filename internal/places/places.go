@@ -21,7 +21,7 @@ import (
 // maxSkips bounds how many connections are looked at to find one that isn't in use, maxCandidates how many are compared.
 const maxSkips, maxCandidates = 1024, 64
 
-// scarce is the part of the places that answered requests keep free, as the divisor.
+// scarce is the part of the places that is kept free while it can be: one of so many.
 const scarce = 16
 
 // Rest is how long a connection stays in use after a request has ended.
@@ -89,7 +89,7 @@ func (l *Limit) take(conn net.Conn) (p, evicted *Place, isFull bool) {
 		l.shares[client]++
 	}
 	p = &Place{limit: l, conn: conn, client: client, list: &l.unknown}
-	p.unused.Store(now())
+	p.idleSince.Store(now())
 	p.element = p.list.PushBack(p)
 	return p, evicted, isFull
 }
@@ -113,10 +113,10 @@ func (l *Limit) earliest(places *list.List, share int) (found *Place) {
 		first := places.Front()
 		places.MoveToBack(first)
 		p := first.Value.(*Place)
-		if p.requests.Load() != 0 || p.unused.Load() > at || l.shares[p.client] < share {
+		if p.requests.Load() != 0 || p.idleSince.Load() > at || l.shares[p.client] < share {
 			continue
 		}
-		if found == nil || p.unused.Load() < found.unused.Load() {
+		if found == nil || p.idleSince.Load() < found.idleSince.Load() {
 			found = p
 		}
 		if candidates++; candidates == maxCandidates {
@@ -147,13 +147,13 @@ func (l *Limit) Open() int { return int(l.open.Load()) }
 // Place is the place of an open connection. All methods may be called by several goroutines, and on nil: they do
 // nothing.
 type Place struct {
-	limit    *Limit
-	conn     net.Conn
-	client   string
-	requests atomic.Int64 // that were admitted and are in progress; negative: the place gave way
-	unused   atomic.Int64 // since when it isn't in use but for requests in progress: nanoseconds since started
-	isKnown  atomic.Bool  // a credential was accepted
-	isUsed   atomic.Bool  // a request was admitted; changed with limit.mu held
+	limit     *Limit
+	conn      net.Conn
+	client    string
+	requests  atomic.Int64 // that were admitted and are in progress; negative: the place gave way
+	idleSince atomic.Int64 // since when it isn't in use but for requests in progress: nanoseconds since started
+	isKnown   atomic.Bool  // a credential was accepted
+	isUsed    atomic.Bool  // a request was admitted; changed with limit.mu held
 
 	// guarded by limit.mu
 	list    *list.List
@@ -204,7 +204,7 @@ func (p *Place) MarkKnown() {
 // End ends a request that Begin has counted.
 func (p *Place) End() {
 	if p != nil {
-		p.unused.Store(now() + int64(Rest))
+		p.idleSince.Store(now() + int64(Rest))
 		p.requests.Add(-1)
 	}
 }
