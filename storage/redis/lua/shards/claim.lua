@@ -1,8 +1,8 @@
 #!lua flags=allow-oom
--- claim.lua gives a free shard of a data centre to a token: the shard that its host had last, or else the one with the
--- oldest ping. A Redis that may have lost claims grants none until those have expired. A layout that is lost, and that
--- nobody removed, is restored from what the caller knows of it; until a shard of it is given out, a caller that knows a
--- newer one replaces it. It may run when Redis is out of memory.
+-- claim.lua assigns a free shard of a data centre to a token: the shard that its host had last, or else the one with
+-- the oldest ping. A Redis that may have lost claims grants none until those have expired. A layout that is lost, and
+-- that nobody removed, is restored from what the caller knows of it; until a shard of it is assigned, a caller that
+-- knows a newer one replaces it. It may run when Redis is out of memory.
 --
 -- KEYS[1] dcs     set   data centres of the cache
 -- KEYS[2] layout  hash  generation, starts, last incarnation, and primary of the data centre; whether it was restored
