@@ -68,7 +68,7 @@ func (s Description) Warnings() []string {
 	case DurableAlways, DurableEverysec:
 	}
 	if s.Kind != "managed" && d.Replicas == 0 {
-		w = append(w, "there is no replica: the loss of the machine is the loss of the channels")
+		w = append(w, "there is no replica: if the machine is lost, so are the channels; add a replica")
 	}
 	return w
 }

@@ -97,7 +97,7 @@ func (k *checks) durability(of another, s storage.Description) {
 	if !cache && s.Kind != "managed" && d.Replicas == 0 {
 		o = warning
 	}
-	k.add(o, "replicas", "add a replica: the loss of the machine is the loss of the channels", "%d", d.Replicas)
+	k.add(o, "replicas", "add a replica: without one, the channels are lost with the machine", "%d", d.Replicas)
 }
 
 // cluster checks that each slot has a primary, and that the clocks of primaries agree.

@@ -38,8 +38,8 @@ func (a *Action) UnmarshalText(text []byte) error {
 		*a = action
 		return nil
 	}
-	return fmt.Errorf("%.32q is no action (publish, subscribe, describe, ticket, queue, direct, backfill, read, write, "+
-		"metrics, admin)", text)
+	return fmt.Errorf("%.32q isn't an action: use publish, subscribe, describe, ticket, queue, direct, backfill, read, "+
+		"write, metrics or admin", text)
 }
 
 // Resource is the object of an action. Fields that do not apply to the action are empty. The zero Resource is the

@@ -6,7 +6,8 @@ import "github.com/tidemark-dev/tidemark/fault"
 var (
 	ErrNoCredential = &fault.Error{
 		Kind: fault.Unauthenticated, Slug: fault.SlugNoCredential,
-		Detail: "the request has no credentials, which it needs",
+		Detail: "the request needs credentials: send an API key or a token in the header Authorization, " +
+			`after "Bearer "`,
 	}
 	ErrInvalidCredential = &fault.Error{
 		Kind: fault.Unauthenticated, Slug: fault.SlugInvalidCredential, Detail: "the credentials aren't valid",

@@ -64,7 +64,7 @@ func (s *Server) endEarlierChild(ctx context.Context, held *os.File) error {
 	if err == nil || ctx.Err() != nil || pid == 0 {
 		return err
 	}
-	s.log.Warn("the earlier redis does not end; it is killed", "pid", pid)
+	s.log.Warn("the redis of an earlier service doesn't end: killing it", "pid", pid)
 	if err := killGroup(pid); err != nil {
 		return fmt.Errorf("kill the redis of an earlier service, process %d: %w", pid, err)
 	}

@@ -29,7 +29,7 @@ func TestAbandonedChildIsShutDownByTheNextService(t *testing.T) {
 			requireKept(t, r.client(t))
 			require.NotEqual(t, pid, childPID(t, dir))
 			require.Contains(t, r.log.String(), leftBehind)
-			require.NotContains(t, r.log.String(), "it is killed")
+			require.NotContains(t, r.log.String(), "killing it")
 		})
 	}
 }
@@ -46,5 +46,5 @@ func TestAbandonedChildThatHangsIsKilled(t *testing.T) {
 	r := startReady(t, Options{DataDir: dir, StopTimeout: 200 * time.Millisecond})
 
 	require.NotEqual(t, pid, childPID(t, dir))
-	require.Contains(t, r.log.String(), "it is killed")
+	require.Contains(t, r.log.String(), "killing it")
 }

@@ -333,7 +333,7 @@ func TestAttacks(t *testing.T) {
 			access.ErrInvalidCredential, "claims"},
 		{"wrong grants",
 			rs(fields{"kid": "rsa"}, claims(fields{"tidemark": []fields{{"actions": []string{"everything"}}}})), usual,
-			access.ErrInvalidCredential, "no action"},
+			access.ErrInvalidCredential, "isn't an action"},
 		{"grants as text", rs(fields{"kid": "rsa"}, claims(fields{"tidemark": "publish"})), usual,
 			access.ErrInvalidCredential, "array"},
 		{"null grants", rs(fields{"kid": "rsa"}, `{"sub":"ann","exp":9999999999,"tidemark":null}`), usual,

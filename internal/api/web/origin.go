@@ -20,15 +20,15 @@ import (
 
 var errCrossOrigin = &fault.Error{
 	Kind: fault.Forbidden, Slug: fault.SlugCrossOrigin,
-	Detail: "a web page of another origin sent this request; origins that may do so are configured",
+	Detail: "a web page of another origin sent this request; if it should, add its origin to --cors-origins",
 }
 
 // errHost returns the error of a request under a name that the service doesn't have.
 func errHost(name string) error {
 	e := &fault.Error{Kind: fault.Misdirected, Slug: fault.SlugUnknownHost,
-		Detail: "the service does not have this host name; its names are those of --allow-hosts, IP addresses and localhost"}
+		Detail: "this service doesn't answer under this name, but under those of --allow-hosts, IP addresses and localhost"}
 	if isHostName(name) {
-		e.Detail = fmt.Sprintf("the service does not have the host name %s; if it should, add it: --allow-hosts %s, "+
+		e.Detail = fmt.Sprintf("this service doesn't answer under the name %s; if it should, add it: --allow-hosts %s, "+
 			"TIDEMARK_ALLOW_HOSTS=%s, or allowHosts in its configuration; IP addresses and localhost are always served",
 			name, name, name)
 	}

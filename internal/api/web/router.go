@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -267,7 +268,7 @@ func (r *Router) noRoute(ec echo.Context) *fault.Error {
 	if len(allowed) > 1 {
 		ec.Response().Header().Set("Allow", strings.Join(allowed, ", "))
 		e := &fault.Error{Kind: fault.MethodNotAllowed, Slug: fault.SlugMethod,
-			Detail: "the path does not have the method " + wanted}
+			Detail: fmt.Sprintf("this path doesn't have the method %s: use %s", wanted, strings.Join(allowed[1:], ", "))}
 		if adminHasMethod {
 			return OnlyAdmin(e)
 		}

@@ -118,8 +118,8 @@ function Outage() {
   const what = out.error.status === 0 ? "The service doesn’t answer"
     : "The service can’t serve: " + sentence(out.error);
   return html`<div class="outage" role="alert">
-    <${Icon} name="critical" /> <b>${what}</b> <span>for <${Time} at=${out.since} since />. Trying again every second;
-    what is shown is from before.</span>
+    <${Icon} name="critical" /> <b>${what}</b> <span>for <${Time} at=${out.since} since />. Trying again every second.
+    Until it answers, the page shows the last values that it got.</span>
   </div>`;
 }
 
@@ -175,7 +175,7 @@ function Frame() {
 }
 
 const Missing = () => html`<${Head} title="There is no such page" />
-  <${Empty} title="The address leads nowhere."><p><a href=${at("")}>Go to the overview</a></p><//>`;
+  <${Empty} title="This page doesn’t exist."><p><a href=${at("")}>Go to the overview</a></p><//>`;
 
 const NotAllowed = () => html`<${Head} title="Not allowed" />
   <${Empty} title="This key’s grants don’t allow what this page does.">

@@ -26,7 +26,7 @@ const details = [
   { name: "messages", label: "Messages", width: "minmax(66px, 100px)", end: true, sortable: true,
     cell: ({ details: d }) => d && count(d.messages) },
   { name: "rate", label: "Rate", width: "minmax(48px, 80px)", end: true, sortable: true, cell: ({ details: d }) => d &&
-    (d.rate === undefined ? html`<span class="dim" title="Known from the second look on">–</span>`
+    (d.rate === undefined ? html`<span class="dim" title="Shown after the next refresh: a rate needs two counts">–</span>`
       : rate(d.rate) + "/s") },
 ];
 

@@ -28,7 +28,7 @@ export function Statistics() {
   const asked = useAsked(name ? [kind === "metrics" ? "metrics" : "stats", name, frame] : null,
     { query: [["from", from]], every: 30_000 });
   return html`<section class="panel" aria-labelledby="statistics"><header><h2 id="statistics">Statistics</h2>
-      <span class="dim">in windows of UTC</span></header>
+      <span class="dim">Hours and days begin in UTC</span></header>
     <div class="content"><${Lookup}
         parts=${[["name", kind === "metrics" ? "Metric" : "Entity", kind === "metrics" ? "cache_hits" : "topics"]]}>
       <${Choice} label="Of" value=${kind} onValue=${setKind}

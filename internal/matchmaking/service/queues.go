@@ -193,7 +193,7 @@ func (s *Service) Match(ctx context.Context, queue, id string) (matchmaking.Assi
 		if !ok {
 			return matchmaking.AssignedMatch{},
 				matchmaking.InvalidQueue("queue",
-					"the ID doesn't name the match's queue, as a match function chose it: give the queue, too")
+					"a match function chose this ID, which doesn't say the match's queue: name the queue, too")
 		}
 		queue = named
 	}

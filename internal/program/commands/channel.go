@@ -53,10 +53,10 @@ Without activity a channel lives as long as its messages, and up to a tenth long
 func writeDescription(w io.Writer, d client.Description) error {
 	oldest := "none: all messages have expired, or none was published"
 	if d.Oldest != nil {
-		oldest = fmt.Sprintf("%s, %d messages up to the clock", *d.Oldest, d.Live)
+		oldest = fmt.Sprintf("%s; messages kept: %d", *d.Oldest, d.Live)
 	}
 	ttl := time.Duration(d.TTLMillis) * time.Millisecond
-	_, err := fmt.Fprintf(w, "channel  %s\nclock    %s\noldest   %s\nepoch    %s\nlives    %s more without activity\n\n",
+	_, err := fmt.Fprintf(w, "channel  %s\nclock    %s\noldest   %s\nepoch    %s\nexpires  in %s without activity\n\n",
 		d.Channel, d.Clock, oldest, d.Epoch, ttl.Round(time.Second))
 	if err != nil {
 		return err

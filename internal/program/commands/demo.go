@@ -295,7 +295,7 @@ func (d *demo) cleanQueues(ctx context.Context) error {
 	for _, queue := range own {
 		switch err := d.service.DeleteQueue(ctx, queue); {
 		case errors.Is(err, client.ErrQueueInUse):
-			d.terminal.Report("the queue %s has tickets that wait for 2 minutes at most: repeat it then", queue)
+			d.terminal.Report("the queue %s still has tickets, which wait for 2 minutes at most: run this command again after that", queue)
 		case err != nil:
 			return err
 		}

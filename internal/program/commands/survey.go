@@ -111,7 +111,7 @@ func writeSurvey(t cli.Terminal, s keyspace.Survey, asJSON bool) error {
 	if asJSON {
 		return errors.Join(cli.WriteLine(t.Stdout, s), failed)
 	}
-	state := map[keyspace.State]string{keyspace.StateNone: "no survey was started since the server's start",
+	state := map[keyspace.State]string{keyspace.StateNone: "this server has made no survey of the keys since it started",
 		keyspace.StateRunning:  fmt.Sprintf("running: %d of about %d keys", s.Seen, s.Total),
 		keyspace.StateDone:     fmt.Sprintf("%d keys, %s ago", s.Seen, ago(s.EndedAt)),
 		keyspace.StateCanceled: fmt.Sprintf("canceled after %d of about %d keys, %s ago", s.Seen, s.Total, ago(s.EndedAt))}

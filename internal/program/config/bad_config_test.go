@@ -62,7 +62,7 @@ func TestBadYAML(t *testing.T) {
 		{"long sessions", "sessionTtl: 721h",
 			"tidemark.yaml:1: sessionTtl: 721h is too long, at most 720h0m0s is allowed"},
 		{"grants of sessions", "sessionGrants: [{actions: [all]}]",
-			`tidemark.yaml:1: sessionGrants: grants[0].actions[0]: "all" is no action`},
+			`tidemark.yaml:1: sessionGrants: grants[0].actions[0]: "all" isn't an action`},
 		{"provider", "oauthProviders: [Google]", `tidemark.yaml:1: oauthProviders: "Google" isn't a provider`},
 		{"kind", "keyMetrics: [sessions]", `tidemark.yaml:1: keyMetrics: "sessions" is no kind of keys`},
 		{"no keyset", "keyset: ''", "tidemark.yaml:1: keyset: is empty"},

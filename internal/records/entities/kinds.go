@@ -253,7 +253,7 @@ func (k *Kind) Check(value []byte) error {
 	}
 	wrong := func(field, reason string) error {
 		return &fault.Error{Kind: fault.Invalid, Slug: fault.SlugInvalidValue, Field: field,
-			Detail: "the value isn't one of the kind " + k.Name + ": " + reason}
+			Detail: "the value doesn't fit the kind " + k.Name + ": " + reason}
 	}
 	if err := forms[k.definition.Value].check(value); err != nil {
 		return wrong("", explain(err))

@@ -132,9 +132,9 @@ func TestRefusedValues(t *testing.T) {
 	k, err := site.Community().Caches.Find("author")
 	require.NoError(t, err)
 	for value, want := range map[string]string{
-		`{"stat":{"topics":"x"}}`: `the value isn't one of the kind author: "/stat/topics" has a wrong form`,
-		`{"id":1`:                 `the value isn't one of the kind author: it isn't JSON at byte 7`,
-		`[]`:                      `the value isn't one of the kind author: it must be an object`,
+		`{"stat":{"topics":"x"}}`: `the value doesn't fit the kind author: "/stat/topics" has a wrong form`,
+		`{"id":1`:                 `the value doesn't fit the kind author: it isn't JSON at byte 7`,
+		`[]`:                      `the value doesn't fit the kind author: it must be an object`,
 	} {
 		require.EqualError(t, k.Check([]byte(value)), want)
 	}

@@ -70,14 +70,14 @@ func TestParse(t *testing.T) {
 		field, want string
 	}{
 		{product, `{"price":1}`, "", ""},
-		{product, `[]`, "/price", "the value isn't one of the kind product: missing"},
-		{product, `{"price":1`, "", "the value isn't one of the kind product: it isn't JSON at byte 10"},
-		{product, `{"price":1,"price":2}`, "", "the value isn't one of the kind product: it isn't JSON at byte 11"},
+		{product, `[]`, "/price", "the value doesn't fit the kind product: missing"},
+		{product, `{"price":1`, "", "the value doesn't fit the kind product: it isn't JSON at byte 10"},
+		{product, `{"price":1,"price":2}`, "", "the value doesn't fit the kind product: it isn't JSON at byte 11"},
 		{product, `{"price":"` + strings.Repeat("9", 1<<10) + `"}`, "",
 			"the value has 1036 bytes, one of the kind product at most 1024"},
 		{page, "any text", "", ""},
-		{page, "", "", "the value isn't one of the kind page: it is empty"},
-		{page, "\xff", "", "the value isn't one of the kind page: it isn't UTF-8"},
+		{page, "", "", "the value doesn't fit the kind page: it is empty"},
+		{page, "\xff", "", "the value doesn't fit the kind page: it isn't UTF-8"},
 		{found, `null`, "", ""},
 	} {
 		err := c.kind.Check([]byte(c.value))
