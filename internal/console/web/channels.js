@@ -26,7 +26,7 @@ const details = [
   { name: "messages", label: "Messages", width: "minmax(66px, 100px)", end: true, sortable: true,
     cell: ({ details: d }) => d && count(d.messages) },
   { name: "rate", label: "Rate", width: "minmax(48px, 80px)", end: true, sortable: true, cell: ({ details: d }) => d &&
-    (d.rate === undefined ? html`<span class="dim" title="Shown after the next refresh: a rate needs two counts">–</span>`
+    (d.rate === undefined ? html`<span class="dim" title="Shown once it was counted twice">–</span>`
       : rate(d.rate) + "/s") },
 ];
 
