@@ -181,9 +181,9 @@ func (a another) options(c config.Config, needs storeNeeds) (redis.Options, erro
 		return o, nil
 	}
 	var err error
-	files := c.Redis
-	files.TLS.Name = "" // it is that of --redis
-	if o.TLS, err = files.TLSConfig(); err != nil {
+	secured := c.Redis
+	secured.TLS.Name = "" // it is that of --redis
+	if o.TLS, err = secured.TLSConfig(); err != nil {
 		return o, &cli.UsageError{Err: err}
 	}
 	return o, nil

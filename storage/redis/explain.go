@@ -103,11 +103,13 @@ func (a adviser) ofCertificate(err error) string {
 	switch {
 	case errors.As(err, &authority):
 		return "set --redis-ca-file to the certificate of the authority that signed Redis's certificate"
-	case errors.As(err, &name) && a.option == "redis":
-		return "set --redis-server-name to a name that Redis's certificate has, or give Redis a certificate for this name"
 	case errors.As(err, &name):
+		option := a.option
+		if option == "redis" {
+			option = "redis-server-name"
+		}
 		return fmt.Sprintf("set --%s to a name that Redis's certificate has, or give Redis a certificate for this name",
-			a.option)
+			option)
 	case errors.As(err, &invalid):
 		return "give Redis a certificate that is valid"
 	case errors.As(err, &alert):

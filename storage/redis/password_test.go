@@ -19,7 +19,7 @@ func TestPasswordThatChanges(t *testing.T) {
 	n := redistest.Start(t, redistest.Options{})
 	admin := func(command ...string) { require.NoError(t, n.Do(t, command...).Error()) }
 	admin("ACL", "SETUSER", "svc", "on", ">first", "~*", "&*", "+@all")
-	var password atomic.Value // string, or an error
+	var password atomic.Value // string; "": it can't be read
 	password.Store("first")
 	conn := storetest.Connect(t, redis.Options{
 		URL: n.URL(), Username: "svc", Timeout: storetest.Patience,

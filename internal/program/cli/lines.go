@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -29,9 +30,12 @@ func NewLineReader(ahead int) *LineReader { return &LineReader{lines: make(chan 
 
 // Read sends the lines of r until it or ctx ends.
 func (lr *LineReader) Read(ctx context.Context, r io.Reader) {
-	buffered := SkipBOM(r)
+	buffered := bufio.NewReader(r)
 	for number := 1; ; number++ {
 		text, err := buffered.ReadBytes('\n')
+		if number == 1 {
+			text = TrimBOM(text)
+		}
 		if text = bytes.TrimRight(text, "\r\n"); len(bytes.TrimSpace(text)) > 0 {
 			lr.send(ctx, Line{Number: number, Text: text})
 		}

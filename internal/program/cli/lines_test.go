@@ -62,6 +62,23 @@ func TestByteOrderMarks(t *testing.T) {
 	require.Equal(t, "{}", string(text))
 }
 
+// A terminal reports the end of its input once for each Ctrl-D.
+func TestEndIsReadOnce(t *testing.T) {
+	t.Parallel()
+	ends := 0
+	lr := readAhead(t, readerFunc(func([]byte) (int, error) {
+		ends++
+		return 0, io.EOF
+	}))
+	_, err := lr.Batch(t.Context(), 1)
+	require.ErrorIs(t, err, io.EOF)
+	require.Equal(t, 1, ends)
+}
+
+type readerFunc func(p []byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
 func TestBatchesAreBoundedByBytes(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("x", batchBytes)

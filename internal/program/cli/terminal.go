@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -82,7 +81,7 @@ func escape(text, except string) string {
 func (t Terminal) ReadInput(ctx context.Context, what string) ([]byte, error) {
 	t.ReportInput(what)
 	text, err := ReadAll(ctx, t.Stdin)
-	return bytes.TrimPrefix(text, bom), err
+	return TrimBOM(text), err
 }
 
 // ReportInput says what is read from standard input if that is a terminal, where the command seems to hang otherwise.

@@ -113,7 +113,7 @@ func readBody(ctx context.Context, t cli.Terminal, method, path string, args []s
 	case method == http.MethodGet:
 		return nil, cli.Usagef("GET has no BODY: put parameters into PATH, such as /v1/queues?limit=10")
 	case args[0] == "-":
-		t.ReportInput("the body")
+		t.ReportInput("the body") // which is sent as it is
 		if body, err = cli.ReadAll(ctx, t.Stdin); err != nil {
 			return nil, fmt.Errorf("read standard input: %w", err)
 		}

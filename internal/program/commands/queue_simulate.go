@@ -80,14 +80,14 @@ func (f *simulateFlags) run(ctx context.Context, t cli.Terminal) error {
 
 func (f *simulateFlags) read(stdin io.Reader) (tickets recording, err error) {
 	if f.tickets == "-" {
-		return readTickets(cli.SkipBOM(stdin))
+		return readTickets(stdin)
 	}
 	file, err := os.Open(f.tickets)
 	if err != nil {
 		return nil, err
 	}
 	defer file.Close() //nolint:errcheck // it is only read
-	return readTickets(cli.SkipBOM(file))
+	return readTickets(file)
 }
 
 // simulated is a result as it is printed.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/internal/matchmaking"
 	"github.com/tidemark-dev/tidemark/internal/openmatch/convert"
+	"github.com/tidemark-dev/tidemark/internal/program/cli"
 	"github.com/tidemark-dev/tidemark/openmatch"
 )
 
@@ -49,10 +50,14 @@ func readTickets(r io.Reader) (recording, error) {
 	n := 0
 	for lines.Scan() {
 		n++
-		if len(bytes.TrimSpace(lines.Bytes())) == 0 {
+		line := lines.Bytes()
+		if n == 1 {
+			line = cli.TrimBOM(line)
+		}
+		if len(bytes.TrimSpace(line)) == 0 {
 			continue
 		}
-		some, err := parseLine(lines.Bytes(), fmt.Sprintf("line-%d", n))
+		some, err := parseLine(line, fmt.Sprintf("line-%d", n))
 		if err != nil {
 			return nil, fmt.Errorf("line %d: %w", n, err)
 		}

@@ -22,6 +22,16 @@ const four = `
 {"id":"c","createTime":"2026-11-21T12:00:10Z","criteria":[{"name":"skill","minValue":1490,"maxValue":1590}],"statistics":[{"name":"skill","value":1540}]}
 `
 
+func TestRecordingWithAByteOrderMark(t *testing.T) {
+	t.Parallel()
+	lines := strings.TrimSpace(four)
+	want, err := readTickets(strings.NewReader(lines))
+	require.NoError(t, err)
+	got, err := readTickets(strings.NewReader("\uFEFF" + lines))
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+}
+
 func TestRun(t *testing.T) {
 	t.Parallel()
 	const widen = `"weights":{"skill":1},"widen":[{"after":"8s","by":{"skill":60}},{"after":"20s","by":{"skill":40}}]`

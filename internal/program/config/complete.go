@@ -284,7 +284,7 @@ func (r *RedisOptions) completePassword() (err error) {
 // ReadPassword returns the content of PasswordFile.
 func (r *RedisOptions) ReadPassword() (string, error) {
 	text, err := os.ReadFile(r.PasswordFile)
-	password := strings.TrimRight(string(text), "\r\n")
+	password := withoutLineEnd(string(text))
 	if err == nil && password == "" {
 		err = fmt.Errorf("%s is empty", r.PasswordFile)
 	}
@@ -372,7 +372,7 @@ func (o *ShardOptions) readToken() error {
 	if err != nil {
 		return fmt.Errorf("shardTokenFile: %w", err)
 	}
-	token := strings.TrimRight(string(content), "\r\n")
+	token := withoutLineEnd(string(content))
 	switch {
 	case len(token) < minToken || len(token) > maxToken:
 		return fmt.Errorf(

@@ -43,7 +43,9 @@ var maxSessionTTL = records.Session.TTL
 func anyText(text string) (string, error) { return text, nil }
 
 // password drops the line ends that a file leaves in a variable.
-func password(text string) (string, error) { return strings.TrimRight(text, "\r\n"), nil }
+func password(text string) (string, error) { return withoutLineEnd(text), nil }
+
+func withoutLineEnd(text string) string { return strings.TrimRight(text, "\r\n") }
 
 // keyPrefix refuses braces, which would change the hash tag of every key.
 func keyPrefix(text string) (string, error) {
