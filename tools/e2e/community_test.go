@@ -130,6 +130,13 @@ func (w window) click(text string) {
 	w.do(chromedp.Click(chromedp.Search(`//button[normalize-space()="`+text+`"]`), chromedp.NodeVisible))
 }
 
+// unfold opens the details whose summary contains a text. It does so by the keyboard: the summary of a message moves while
+// the page gets its other parts, and a click would miss it.
+func (w window) unfold(text string) {
+	w.t.Helper()
+	w.do(chromedp.SendKeys(chromedp.Search(`//summary[contains(., "`+text+`")]`), kb.Enter, chromedp.NodeVisible))
+}
+
 // enter logs a user in or registers it.
 func (w window) enter(name, button string) {
 	w.t.Helper()

@@ -37,7 +37,7 @@ func TestConsoleMessages(t *testing.T) {
 	require.LessOrEqual(t, read(w, chromedp.Evaluate[int](rows)), 31)
 
 	w.do(chromedp.Navigate(s.console + "/console/channels/large"))
-	w.do(chromedp.Click(chromedp.Search(`//summary[contains(., "member-00000")]`), chromedp.NodeVisible))
+	w.unfold("member-00000")
 	w.sees("div[@class='json']", "member-00001")
 	const elements = `document.querySelectorAll('.whole *').length`
 	require.Less(t, read(w, chromedp.Evaluate[int](elements)), 30)

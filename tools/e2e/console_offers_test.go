@@ -312,7 +312,7 @@ func TestConsoleOffersTheRest(t *testing.T) {
 
 	s.publish("news", object{"text": "to copy"})
 	w.do(chromedp.Navigate(s.console + "/console/channels/news"))
-	w.do(chromedp.Click(chromedp.Search(`//summary[contains(., "to copy")]`), chromedp.NodeVisible))
+	w.unfold("to copy")
 	w.click("Copy the content")
 	w.sees("button", "Copied")
 }
