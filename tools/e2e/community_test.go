@@ -137,6 +137,12 @@ func (w window) unfold(text string) {
 	w.do(chromedp.SendKeys(chromedp.Search(`//summary[contains(., "`+text+`")]`), kb.Enter, chromedp.NodeVisible))
 }
 
+// unfoldFirst opens the first message of a channel's page, as unfold does.
+func (w window) unfoldFirst() {
+	w.t.Helper()
+	w.do(chromedp.SendKeys(chromedp.CSS(`.messages summary`), kb.Enter, chromedp.NodeVisible))
+}
+
 // enter logs a user in or registers it.
 func (w window) enter(name, button string) {
 	w.t.Helper()

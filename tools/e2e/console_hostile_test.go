@@ -117,8 +117,8 @@ func TestConsoleFits(t *testing.T) {
 		w.do(chromedp.Navigate(s.console + "/console/" + path))
 		w.do(chromedp.WaitVisible(chromedp.CSS(`h1`)), chromedp.WaitNotPresent(chromedp.CSS(`[aria-label="Loading"]`)))
 		if strings.HasPrefix(path, "channels/") { // the contents as a whole
-			w.do(chromedp.Click(chromedp.CSS(`.messages summary`), chromedp.NodeVisible),
-				chromedp.WaitVisible(chromedp.CSS(`.messages details[open] .json`)))
+			w.unfoldFirst()
+			w.do(chromedp.WaitVisible(chromedp.CSS(`.messages details[open] .json`)))
 		}
 		w.unharmed()
 		w.fits(path)

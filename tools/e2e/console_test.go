@@ -313,11 +313,11 @@ func TestConsoleWithData(t *testing.T) {
 	w.accessible("hostile contents")
 	require.Equal(t, "demo.hostile – Tidemark", read(w, chromedp.Title()))
 	w.do(chromedp.Navigate(s.console + "/console/channels/demo.large"))
-	w.do(chromedp.Click(chromedp.CSS(`.messages summary`), chromedp.NodeVisible))
+	w.unfoldFirst()
 	w.do(chromedp.WaitVisible(chromedp.CSS(`.whole`)))
 	if *update {
 		w.do(theme("dark"), chromedp.Navigate(s.console+"/console/channels/demo.lobby.0"))
-		w.do(chromedp.Click(chromedp.CSS(`.messages summary`), chromedp.NodeVisible))
+		w.unfoldFirst()
 		w.click("Live tail")
 		w.sees("span[contains(@class, 'live on')]", "live")
 		w.picture("channel", "dark")
