@@ -185,6 +185,42 @@ func TestTabs(t *testing.T) {
 	require.Eventually(t, func() bool { return c.streams() == 2 }, 3*patience, time.Second, "a slow machine polls at first")
 }
 
+// TestSubscriptionsThatFollowOthers: a subscription that another client shares the connection of begins at the mark, too,
+// while messages for one that has just ended are on their way.
+func TestSubscriptionsThatFollowOthers(t *testing.T) {
+	t.Parallel()
+	w := browser(t, cuts)(startChat(t).url)
+	const script = `(async () => {
+		const {Tidemark} = await import('./tidemark.js');
+		const [leader, follower] = [0, 1].map(() => new Tidemark(document.documentElement.dataset.tidemark, {share: 'x'}));
+		leader.channel('kept').subscribe('ann', () => {});
+		const channel = follower.channel('followed');
+		const read = [];
+		for (let n = 0; n < 40; n += 2) {
+			await channel.publish(n);
+			for await (const m of channel.subscribe('ann', {ack: 'manual', from: 'earliest'})) {
+				const published = channel.publish(n + 1);
+				if (n % 4) await published;
+				break;
+			}
+			const next = channel.subscribe('ann', {create: false});
+			for await (const m of next) {
+				read.push(m.content);
+				if (m.content !== n + 1) continue;
+				await m.ack();
+				break;
+			}
+		}
+		await Promise.all([leader.close(), follower.close()]);
+		return read.join();
+	})()`
+	var want []string
+	for n := range 40 {
+		want = append(want, strconv.Itoa(n))
+	}
+	require.Equal(t, strings.Join(want, ","), read(w, chromedp.Evaluate[string](script, chromedp.EvalAwaitPromise)))
+}
+
 // oddContents are what anybody may publish beside what a page expects.
 var oddContents = []string{`null`, `5`, `"x"`, `[]`, `{"text":null}`, `{"from":{"toString":1},"text":{"toString":1}}`,
 	`{"text":"` + strings.Repeat("x", 60_000) + `"}`}

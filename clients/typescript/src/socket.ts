@@ -131,10 +131,11 @@ export class Socket implements Transport {
       this.#asked.delete(frame.ref);
       if (frame.type === "error") asked?.reject(problemError(frame.problem));
       else asked?.resolve(frame);
-    } else if (frame.type === "message") {
-      this.link.message(keyOf(frame), frame);
-    } else if (frame.type === "gap") {
-      this.link.gap(keyOf(frame), frame);
+    } else if (frame.type === "message" || frame.type === "gap") {
+      const key = keyOf(frame);
+      if (!this.#subscribed.has(key)) return; // one that is back begins at the mark
+      if (frame.type === "message") this.link.message(key, frame);
+      else this.link.gap(key, frame);
     } else if (frame.type === "error" && frame.channel !== undefined) {
       this.#end(keyOf(frame as Source), problemError(frame.problem));
     }

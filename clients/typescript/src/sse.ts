@@ -43,6 +43,7 @@ export async function* events(body: ReadableStream<Uint8Array>): AsyncGenerator<
 export class Sse implements Transport {
   #reopen = new AbortController();
   #collecting: ReturnType<typeof setTimeout> | undefined;
+  readonly #carried = new Map<string, Source>(); // by the open stream
 
   constructor(readonly link: Link) {}
 
@@ -59,7 +60,10 @@ export class Sse implements Transport {
     }
   }
 
+  /** changed drops what the stream still carries for sources that are gone: one that is back begins at the mark. */
   changed(): void {
+    const sources = this.link.sources();
+    for (const [key, source] of this.#carried) if (sources.get(key) !== source) this.#carried.delete(key);
     clearTimeout(this.#collecting);
     this.#collecting = setTimeout(() => this.check(), collectTime);
   }
@@ -83,7 +87,9 @@ export class Sse implements Transport {
 
   async #stream(stop: AbortSignal): Promise<void> {
     clearTimeout(this.#collecting);
-    const sources = [...this.link.sources().values()];
+    this.#carried.clear();
+    for (const [key, source] of this.link.sources()) this.#carried.set(key, source);
+    const sources = [...this.#carried.values()];
     if (!sources.length) return new Promise((_, reject) => stop.addEventListener("abort", () => reject(stop.reason)));
     const query: [string, string][] = sources.map((s) => ["sub", keyOf(s)]);
     if (this.link.window) query.push(["window", String(this.link.window)]);
@@ -116,6 +122,7 @@ export class Sse implements Transport {
   #dispatch({ event, data }: ServerEvent): void {
     const value = parse<Source & (Arrival | Gap | Problem)>(data);
     const key = keyOf(value);
+    if (!this.#carried.has(key)) return;
     if (event === "message") this.link.message(key, value as Source & Arrival);
     else if (event === "gap") this.link.gap(key, value as Source & Gap);
     else if (event === "problem") this.link.failed(key, problemError(value as Source & Problem));

@@ -12,16 +12,20 @@ interface Fault {
   retryAfter: number | undefined;
 }
 
-/** A note between tabs. Without `to` it is for the leader, or from it for all. */
+/**
+ * A note between tabs. Without `to` it is for the leader, or from it for all. A tab numbers its sinks. The leader's notes
+ * have the number of the last one that it knew for the source: later ones get nothing of them, since they begin at the
+ * mark.
+ */
 type Note = { from: string; to?: string } & (
   | { type: "leading" } // I am the leader: tell me your sources
-  | { type: "sources"; sources: Source[]; rejoins: boolean; again: string | undefined } // all of this tab
+  | { type: "sources"; sources: [key: string, number: number][]; rejoins: boolean } // all of this tab
   | { type: "ack"; ref: number; key: string; m: Arrival | ArrivedGap }
   | { type: "acked"; ref: number; fault: Fault | undefined }
-  | { type: "message"; key: string; m: Arrival }
-  | { type: "gap"; key: string; gap: ArrivedGap }
-  | { type: "state"; key: string; state: Omit<State, "error">; fault: Fault | undefined }
-  | { type: "failed"; key: string; fault: Fault }
+  | { type: "message"; key: string; number: number; m: Arrival }
+  | { type: "gap"; key: string; number: number; gap: ArrivedGap }
+  | { type: "state"; key: string; number: number; state: Omit<State, "error">; fault: Fault | undefined }
+  | { type: "failed"; key: string; number: number; fault: Fault }
 );
 type Unaddressed = Note extends infer N ? (N extends Note ? Omit<N, "from" | "to"> : never) : never;
 
@@ -51,7 +55,8 @@ const offlineTime = 30_000;
 export class Tabs implements Hub {
   readonly #id = crypto.randomUUID();
   readonly #notes: BroadcastChannel;
-  readonly #sinks = new Map<string, Set<Sink>>(); // of this tab, by the keys of their sources
+  readonly #sinks = new Map<string, Map<Sink, number>>(); // of this tab, by the keys of their sources
+  #lastNumber = 0;
   readonly #pending = new Map<number, Pending>(); // acknowledgements that the leader has not answered, by ref
   readonly #closed = new AbortController();
   #lastRef = 0;
@@ -76,11 +81,10 @@ export class Tabs implements Hub {
 
   add(sink: Sink): void {
     const key = keyOf(sink.source);
-    const sinks = this.#sinks.get(key) ?? new Set();
-    const again = sinks.size ? key : undefined;
-    this.#sinks.set(key, sinks.add(sink));
+    const sinks = this.#sinks.get(key) ?? new Map<Sink, number>();
+    this.#sinks.set(key, sinks.set(sink, ++this.#lastNumber));
     if (this.#leading) this.#leading.connection.add(sink);
-    else this.#tellSources(false, again);
+    else this.#tellSources();
   }
 
   remove(sink: Sink): void {
@@ -157,7 +161,7 @@ export class Tabs implements Hub {
     const stuck = () => navigator.onLine || end.abort();
     const connection = new Connection({ ...this.options, stuck });
     this.#leading = { connection, end, tabs: new Map() };
-    for (const sinks of this.#sinks.values()) for (const sink of sinks) connection.add(sink);
+    for (const sinks of this.#sinks.values()) for (const sink of sinks.keys()) connection.add(sink);
     for (const [ref, p] of this.#pending) {
       this.#pending.delete(ref);
       this.ack(sourceOf(p.key), p.m).then(p.resolve, p.reject);
@@ -172,41 +176,40 @@ export class Tabs implements Hub {
 
   /** #setSources adds and removes the sinks of another tab. */
   #setSources({ connection, tabs, end }: Leading, note: Extract<Note, { type: "sources" }>): void {
-    const { from: tab, sources, rejoins, again } = note;
+    const { from: tab, sources, rejoins } = note;
     let sinks = tabs.get(tab);
     if (!sinks) {
-      tabs.set(tab, (sinks = new Map<string, Sink>()));
+      tabs.set(tab, (sinks = new Map()));
       const gone = () => {
-        for (const sink of sinks!.values()) connection.remove(sink);
+        for (const { sink } of sinks!.values()) connection.remove(sink);
         tabs.delete(tab);
       };
       navigator.locks.request(this.#lockOf(tab), { signal: end.signal }, gone).catch(() => {});
     }
-    const wanted = new Set(sources.map(keyOf));
-    for (const [key, sink] of sinks) {
+    const wanted = new Map(sources);
+    for (const [key, { sink }] of sinks) {
       if (wanted.has(key)) continue;
       sinks.delete(key);
       connection.remove(sink);
     }
-    for (const source of sources) {
-      const key = keyOf(source);
+    for (const [key, number] of sources) {
       const old = sinks.get(key);
-      if (old && !rejoins && again !== key) continue;
+      if (old?.number === number && !rejoins) continue;
       const tell = (note: Unaddressed) => this.#tell(note, tab);
       const sink: Sink = {
-        source,
+        source: sourceOf(key),
         rejoins,
-        message: (m) => tell({ type: "message", key, m }),
-        gap: (gap) => tell({ type: "gap", key, gap }),
-        state: ({ error, ...state }) => tell({ type: "state", key, state, fault: error && faultOf(error) }),
+        message: (m) => tell({ type: "message", key, number, m }),
+        gap: (gap) => tell({ type: "gap", key, number, gap }),
+        state: ({ error, ...state }) => tell({ type: "state", key, number, state, fault: error && faultOf(error) }),
         failed: (error) => {
           sinks.delete(key);
-          tell({ type: "failed", key, fault: faultOf(error) });
+          tell({ type: "failed", key, number, fault: faultOf(error) });
         },
       };
-      sinks.set(key, sink);
+      sinks.set(key, { sink, number });
       connection.add(sink); // before the old one is removed, so that the route stays
-      if (old) connection.remove(old);
+      if (old) connection.remove(old.sink);
     }
   }
 
@@ -217,9 +220,11 @@ export class Tabs implements Hub {
     this.#notes.postMessage({ ...note, from: this.#id, ...(to && { to }) });
   }
 
-  /** #tellSources tells the leader the sources, and which one it sends everything again for: all if it rejoins. */
-  #tellSources(rejoins = false, again?: string): void {
-    this.#tell({ type: "sources", sources: [...this.#sinks.keys()].map(sourceOf), rejoins, again });
+  /** #tellSources tells the leader the sources. It sends everything again for those with new sinks, and all that rejoin. */
+  #tellSources(rejoins = false): void {
+    const last = (sinks: Map<Sink, number>) => Math.max(...sinks.values());
+    const sources = [...this.#sinks].map(([key, sinks]) => [key, last(sinks)] satisfies [string, number]);
+    this.#tell({ type: "sources", sources, rejoins });
   }
 
   /** #join tells a leader that may not know this tab everything. */
@@ -253,8 +258,9 @@ export class Tabs implements Hub {
       this.#pending.delete(note.ref);
       if (note.fault) p?.reject(errorOf(note.fault));
       else p?.resolve();
-    } else if ("key" in note) {
-      for (const sink of this.#sinks.get(note.key) ?? []) {
+    } else if ("number" in note) {
+      for (const [sink, number] of this.#sinks.get(note.key) ?? []) {
+        if (number > note.number) continue;
         if (note.type === "message") sink.message(note.m);
         else if (note.type === "gap") sink.gap(note.gap);
         else if (note.type === "state") sink.state({ ...note.state, error: note.fault && errorOf(note.fault) });
@@ -277,7 +283,7 @@ interface Leading {
   /** Ends it. */
   readonly end: AbortController;
   /** The sinks of the other tabs, by the keys of their sources. */
-  readonly tabs: Map<string, Map<string, Sink>>;
+  readonly tabs: Map<string, Map<string, { sink: Sink; number: number }>>;
 }
 
 /** ended waits until a signal is aborted. */

@@ -254,6 +254,30 @@ for (const transport of ["socket", "sse", "poll"] satisfies TransportName[]) {
     assert.deepEqual(order, [{ reason: "expired", count: 7 }, 7, 8, 9]);
   });
 
+  test(`${transport}: a subscription that follows another begins at the mark`, { timeout: 60_000 }, async (t) => {
+    const tm = open(t, { transports: [transport] });
+    tm.channel("kept-too-" + transport).subscribe("ann", () => {}); // keeps the connection
+    const channel = tm.channel("followed-" + transport);
+    for (let n = 0; n < 10; n++) {
+      await channel.publish(2 * n);
+      for await (const m of channel.subscribe("ann", { ack: "manual", from: "earliest", signal: patience() })) {
+        assert.equal(m.content, 2 * n);
+        break;
+      }
+      const next = channel.subscribe("ann", { create: false, signal: patience() });
+      await channel.publish(2 * n + 1); // while the connection may still carry the first subscription
+      const order: unknown[] = [];
+      for await (const m of next) {
+        order.push(m.content);
+        if (order.length === 2) {
+          await m.ack();
+          break;
+        }
+      }
+      assert.deepEqual(order, [2 * n, 2 * n + 1]);
+    }
+  });
+
   test(`${transport}: messages that an operator purges are a gap`, { timeout: 60_000 }, async (t) => {
     const channel = open(t, { transports: [transport] }).channel("purged-" + transport);
     await channel.publish(0);
