@@ -101,6 +101,8 @@ func (p RetryPolicy) again(err error) bool {
 		return true
 	case http.StatusInsufficientStorage:
 		return p.StorageFull
+	case http.StatusUnauthorized:
+		return e.RetryAfter > 0 // such as a token that begins in a second
 	default:
 		return false
 	}

@@ -132,6 +132,8 @@ func TestWhatIsTriedAgain(t *testing.T) {
 		{"storage full, if asked to", problem(507, fault.SlugStorageFull, 0),
 			func(p *client.RetryPolicy) { p.StorageFull = true }, 2, nil},
 		{"internal", problem(500, fault.SlugInternal, 0), nil, 1, client.ErrInternal},
+		{"credential refused", problem(401, fault.SlugInvalidCredential, 0), nil, 1, client.ErrInvalidCredential},
+		{"credential that begins soon", problem(401, fault.SlugInvalidCredential, 1), nil, 2, nil},
 		{"invalid", problem(400, fault.SlugInvalidMax, 0), nil, 1, client.ErrInvalidMax},
 		{"not found", problem(404, fault.SlugNoSubscriber, 0), nil, 1, client.ErrNoSubscriber},
 		{"turned off", lost, func(p *client.RetryPolicy) { p.MaxTries = 1 }, 1, client.ErrUnreachable},

@@ -41,7 +41,7 @@ type Error struct {
 	Detail string `json:"detail"` // for people: the error of this request
 	// Field is the wrong part of the request, as a JSON pointer or a parameter's name; may be empty.
 	Field string `json:"field,omitempty"`
-	// RetryAfter is when trying again may help, for Unavailable and Limited; zero: no advice.
+	// RetryAfter is when trying again may help; zero: no advice.
 	RetryAfter time.Duration `json:"retryAfter,omitempty"`
 	// OutOfReach is, of a readiness check, the parts of the storage that failed it.
 	OutOfReach []string `json:"outOfReach,omitempty"`

@@ -425,7 +425,7 @@ var entries = []Entry{
 	{
 		Slug: SlugInvalidCredential, Kinds: []Kind{Unauthenticated}, Title: "Invalid credentials",
 		Cause:  "The API key is unknown, or the token is malformed, has a wrong signature, is not valid yet, or is for another service.",
-		Remedy: "Use valid credentials. The service's log says what is wrong, under the request's ID.",
+		Remedy: "Use valid credentials. The service's log says what is wrong, under the request's ID. With `Retry-After` the token becomes valid then.",
 	},
 	{
 		Slug: SlugExpiredCredential, Kinds: []Kind{Unauthenticated}, Title: "Expired credentials",

@@ -82,6 +82,13 @@ func readClaims(text []byte) (*claims, error) {
 	return &c, nil
 }
 
+// earlyError is the error of a token that isn't valid yet.
+type earlyError struct {
+	begins time.Duration // in how long
+}
+
+func (e *earlyError) Error() string { return "the token is not valid yet" }
+
 // check returns an error unless the claims are valid now. The error is access.ErrExpired only if the claims are valid
 // otherwise.
 func (c *claims) check(o *Options, now time.Time) error {
@@ -92,7 +99,7 @@ func (c *claims) check(o *Options, now time.Time) error {
 	case c.Subject == "":
 		return errors.New("the claims have no subject")
 	case c.Begins != nil && now.Before(c.Begins.time().Add(-o.Leeway)):
-		return errors.New("the token is not valid yet")
+		return &earlyError{begins: c.Begins.time().Add(-o.Leeway).Sub(now)}
 	case o.Issuer != "" && c.Issuer != o.Issuer:
 		return errors.New("the token has another issuer (iss), or none")
 	case len(o.Audience) > 0 && !slices.ContainsFunc(c.Audience, isOurs):

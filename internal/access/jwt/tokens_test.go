@@ -18,12 +18,14 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/access"
 	accessjwt "github.com/tidemark-dev/tidemark/internal/access/jwt"
 )
@@ -368,6 +370,30 @@ func TestAttacks(t *testing.T) {
 			require.Zero(t, entries, "what is refused isn't remembered")
 		})
 	}
+}
+
+// TestEarlyTokens: the answer to a token that begins in a moment says when to try it again.
+func TestEarlyTokens(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		v := newVerifier(t, accessjwt.Options{Keys: []string{write(t, publicPEM(edKey()))}, Leeway: 5 * time.Second})
+		begins := func(in time.Duration) string {
+			now := time.Now()
+			return sign(t, "EdDSA", edKey(), nil, fields{"sub": "ann", "nbf": now.Add(in).Unix(),
+				"exp": now.Add(time.Hour).Unix()})
+		}
+		for in, want := range map[time.Duration]time.Duration{8 * time.Second: 3 * time.Second, time.Hour: 0} {
+			var e *fault.Error
+			_, err := v.Authenticate(t.Context(), begins(in))
+			require.ErrorAs(t, err, &e)
+			require.ErrorIs(t, err, access.ErrInvalidCredential)
+			require.Equal(t, want, e.RetryAfter)
+		}
+		early := begins(8 * time.Second)
+		<-time.After(3 * time.Second)
+		_, err := v.Authenticate(t.Context(), early)
+		require.NoError(t, err)
+	})
 }
 
 // TestKeysWithoutID: keys without an ID are tried for tokens with and without one.

@@ -157,9 +157,12 @@ func (v *Verifier) Knows(token string) bool {
 	return len(token) <= access.MaxCredentialBytes && v.seen.get(sha256.Sum256([]byte(token))) != nil
 }
 
+// soon is how long before its nbf a client is advised to try a token again: issuers' clocks differ by less.
+const soon = time.Minute
+
 // Authenticate returns the user that a token describes. Errors: access.ErrInvalidCredential with the reason as its
-// cause, access.ErrExpired, access.ErrKeysUnavailable, and that of ctx. The expiry of a token that was seen before isn't
-// checked again: access.Guard does that.
+// cause, and with the time for a retry if the token begins soon, access.ErrExpired, access.ErrKeysUnavailable, and that
+// of ctx. The expiry of a token that was seen before isn't checked again: access.Guard does that.
 func (v *Verifier) Authenticate(ctx context.Context, token string) (*access.Principal, error) {
 	if len(token) > access.MaxCredentialBytes {
 		return nil, access.ErrInvalidCredential.WithCause(errTooLong)
@@ -186,7 +189,11 @@ func (v *Verifier) Authenticate(ctx context.Context, token string) (*access.Prin
 	case errors.Is(err, access.ErrExpired):
 		return nil, err
 	case err != nil:
-		return nil, access.ErrInvalidCredential.WithCause(err)
+		invalid := access.ErrInvalidCredential.WithCause(err)
+		if early := (*earlyError)(nil); errors.As(err, &early) && early.begins <= soon {
+			invalid.RetryAfter = early.begins
+		}
+		return nil, invalid
 	}
 	v.seen.add(d, found)
 	return found.principal, nil

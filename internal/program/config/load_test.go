@@ -60,6 +60,7 @@ func TestDefaults(t *testing.T) {
 	want.Server.MaxBodyBytes, want.Server.BodyMemory = 1<<20, 64<<20
 	want.Server.AnswerMemory = 64 << 20
 	want.Server.MaxStreams, want.Server.StreamAge = 250, time.Hour
+	want.Access.Tokens.Leeway = 5 * time.Second
 	want.Access.Tokens.Algorithms, want.Access.Tokens.Claim = []string{"RS256", "ES256", "EdDSA"}, jwt.DefaultClaim
 	want.Access.UserLimits = access.Limits{
 		Requests: access.Rate{Count: 100, Per: time.Second}, PublishedBytes: access.Rate{Count: 1 << 20,

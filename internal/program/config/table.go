@@ -198,7 +198,7 @@ func tokenOptions(c *Config) []option {
 		define("jwt-audience", kindList, "", to(&c.Access.Tokens.Audience, namedValue(listOf(anyText))), `
 			Audiences (aud) of which a token must have one. Not set: tokens with an audience are refused, since they
 			are for another service.`),
-		define("jwt-leeway", "duration", "0s", to(&c.Access.Tokens.Leeway, durationBetween(0, maxLeeway)), `
+		define("jwt-leeway", "duration", "5s", to(&c.Access.Tokens.Leeway, durationBetween(0, maxLeeway)), `
 			By how much the issuer's clock may differ: a token is valid for that long before its nbf and after its
 			exp. At most 5m.`),
 		define("jwt-claim", "text", jwt.DefaultClaim, to(&c.Access.Tokens.Claim, anyText), `
