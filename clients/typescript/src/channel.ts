@@ -9,8 +9,8 @@ type Schemas = components["schemas"];
 export type Published = Schemas["Published"];
 
 /** A message to publish. */
-export interface Draft {
-  content: unknown;
+export interface Draft<T = unknown> {
+  content: T;
   /** Chosen by you, or made by the client. An ID is published once. */
   id?: string;
 }
@@ -36,15 +36,15 @@ export function newId(): string {
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), (b) => b.toString(16).padStart(2, "0")).join("");
 }
 
-/** A channel of the service. */
-export class Channel {
+/** A channel of the service, whose messages have contents of a type. The service doesn't know it, nor does it check it. */
+export class Channel<T = unknown> {
   constructor(
     readonly name: string,
     readonly client: Client,
   ) {}
 
   /** Publishes a JSON value. It is on the channel once, even if the call is tried again. */
-  async publish(content: unknown, options: CallOptions & { id?: string } = {}): Promise<Published> {
+  async publish(content: T, options: CallOptions & { id?: string } = {}): Promise<Published> {
     const made = options.id === undefined;
     const body = { id: options.id ?? newId(), content };
     const published = await this.#post<Published>(body, options);
@@ -52,7 +52,7 @@ export class Channel {
   }
 
   /** Publishes messages in one step, in order. */
-  async publishBatch(drafts: readonly Draft[], options: CallOptions = {}): Promise<Published[]> {
+  async publishBatch(drafts: readonly Draft<T>[], options: CallOptions = {}): Promise<Published[]> {
     const body = drafts.map(({ id = newId(), content }) => ({ id, content }));
     const published = await this.#post<Published[]>(body, options);
     return published.map((p, i) => (drafts[i]!.id === undefined ? { ...p, duplicate: false } : p));
@@ -62,9 +62,9 @@ export class Channel {
    * Receives the messages of a subscriber, which is made if it doesn't exist: in a loop (`for await`), or with a
    * handler that is called for one message at a time. A handler that fails ends the subscription.
    */
-  subscribe<T = unknown>(subscriber: string, options?: SubscribeOptions): Subscription<T>;
-  subscribe<T = unknown>(subscriber: string, handler: Handler<T>, options?: SubscribeOptions): Subscription<T>;
-  subscribe<T>(
+  subscribe(subscriber: string, options?: SubscribeOptions): Subscription<T>;
+  subscribe(subscriber: string, handler: Handler<T>, options?: SubscribeOptions): Subscription<T>;
+  subscribe(
     subscriber: string,
     second?: Handler<T> | SubscribeOptions,
     third?: SubscribeOptions,
@@ -88,7 +88,7 @@ export class Channel {
     return this.client.http.call(this.#path(), { ...options, query });
   }
 
-  #post<T>(body: unknown, options: CallOptions): Promise<T> {
+  #post<Answer>(body: unknown, options: CallOptions): Promise<Answer> {
     return this.client.http.call(this.#path("messages"), { ...options, method: "POST", body });
   }
 

@@ -1,6 +1,6 @@
 import { TidemarkError, unreachable } from "./errors.js";
 import type { Http } from "./http.js";
-import { backoff, pause } from "./pace.js";
+import { backoff, joined, pause } from "./pace.js";
 import { Poll } from "./poll.js";
 import { Route, type Hub, type Sink, type State } from "./route.js";
 import { Socket } from "./socket.js";
@@ -164,6 +164,7 @@ export class Connection implements Hub, Link {
       const proved = this.#provedAt > 0;
       const lasted = proved && Date.now() - this.#provedAt >= stable;
       if (lasted) [failures, earlyBreaks, fallbacks] = [0, 0, at && fallbacks];
+      else if (proved) failures = Math.min(failures, 1); // it answers, or another server does
       const unanswered = !error?.slug || !error.status || absent(error);
       const broken = proved ? !lasted && ++earlyBreaks >= maxEarlyBreaks : unanswered;
       if (broken && at + 1 < transports.length) {
@@ -185,17 +186,18 @@ export class Connection implements Hub, Link {
   async #use(name: TransportName, time: number): Promise<TidemarkError | undefined | "better" | "unused"> {
     this.#provedAt = 0;
     this.#setState({ state: "connecting", transport: name });
-    const stop = (this.#stop = new AbortController());
+    const stop = (this.#stop = joined(this.#closed.signal));
     const timer = time ? setTimeout(() => stop.abort("better"), time) : undefined;
     this.#transport = this.#make(name);
     try {
-      await this.#transport.run(AbortSignal.any([this.#closed.signal, stop.signal]));
+      await this.#transport.run(stop.signal);
       return undefined;
     } catch (error) {
-      if (stop.signal.aborted) return stop.signal.reason as "better" | "unused";
+      if (stop.signal.aborted) return stop.signal.reason as "better" | "unused" | TidemarkError;
       return error instanceof TidemarkError ? error : unreachable(String(error), error);
     } finally {
       clearTimeout(timer);
+      stop.abort();
       this.#transport = undefined;
     }
   }

@@ -29,6 +29,7 @@ export class TidemarkError extends Error {
 
   /** Whether the same request may succeed later. */
   get temporary(): boolean {
+    if (this.credential) return this.retryAfter !== undefined; // such as a token that begins in a second
     return [0, 429, 502, 503, 504, 507].includes(this.status);
   }
 
@@ -56,19 +57,30 @@ export async function answerError(answer: Response): Promise<TidemarkError> {
 }
 
 /** unreadable returns the error for what isn't what the service sends: something on the way has changed it. */
-export function unreadable(cause?: unknown): TidemarkError {
-  return new TidemarkError(0, "unreadable", "what has arrived can't be read", undefined, undefined, { cause });
+export function unreadable(cause?: unknown, text = "what has arrived can't be read"): TidemarkError {
+  return new TidemarkError(0, "unreadable", text, undefined, undefined, { cause });
+}
+
+/** otherType returns the error for a successful answer that the service doesn't send, such as the page of a proxy. */
+export function otherType(answer: Response, expected: string, cause?: unknown): TidemarkError {
+  const type = answer.headers.get("Content-Type") ?? "without a type";
+  return unreadable(cause, `${expected} is expected, and the answer is ${type}: is the service at ${answer.url}?`);
+}
+
+/** noToken returns the error for something else than a token, such as a page of a proxy that asks the user to log in. */
+export function noToken(): TidemarkError {
+  return unreadable(undefined, "the token isn't one: it is empty, or has a character that a token can't have");
 }
 
 /** parse returns the JSON object of an answer, an event or a frame. */
-export function parse<T>(text: unknown): T {
+export function parse<T>(text: unknown, wrong: (cause?: unknown) => TidemarkError = unreadable): T {
   try {
     const value: unknown = JSON.parse(text as string);
     if (Object(value) === value) return value as T;
   } catch (cause) {
-    throw unreadable(cause);
+    throw wrong(cause);
   }
-  throw unreadable();
+  throw wrong();
 }
 
 /** unreachable returns the error for a request without an answer. */

@@ -1,7 +1,10 @@
-import { answerError, parse, TidemarkError, unreachable } from "./errors.js";
-import { backoff, pause, within } from "./pace.js";
+import { answerError, noToken, otherType, parse, TidemarkError, unreachable } from "./errors.js";
+import { backoff, limited, pause, within } from "./pace.js";
 
-/** Returns an API key or a token. It is asked again when the service has refused the last one, as after its end. */
+/**
+ * Returns an API key or a token, without the white space around it. It is asked again when the service has refused the
+ * last one, as after its end.
+ */
 export type TokenSource = () => string | Promise<string>;
 
 export interface Call {
@@ -13,6 +16,8 @@ export interface Call {
   wait?: number;
   /** How long after the first failure a call is tried again, in milliseconds. */
   retryFor?: number | undefined;
+  /** Called with the error before each pause after which the call is tried again. */
+  onRetry?: (error: TidemarkError) => void;
 }
 
 const answerTimeout = 30_000;
@@ -24,13 +29,22 @@ const unsendable = /^\.{0,2}$|[\ud800-\udfff]/u;
 export class Http {
   #token: string | undefined;
   #asking: Promise<string> | undefined;
+  readonly #base: URL | undefined;
 
   constructor(
-    readonly base: URL,
+    base: URL | undefined,
     readonly tokens: TokenSource | undefined,
     readonly retryFor: number,
     readonly fetch: typeof globalThis.fetch,
-  ) {}
+  ) {
+    this.#base = base;
+  }
+
+  /** The service's URL. Without one there is no page whose origin could be meant, as when a server makes a page. */
+  get base(): URL {
+    if (this.#base) return this.#base;
+    throw new TidemarkError(400, "invalid-url", "there is no page whose origin has the service: give the client a URL");
+  }
 
   /** url returns the URL of a path below /v1, whose names are escaped. It refuses names that a URL can't have. */
   url(path: readonly string[], query: Call["query"] = []): URL {
@@ -48,9 +62,10 @@ export class Http {
   /** token returns the credential, or undefined if the client has none. */
   async token(): Promise<string | undefined> {
     if (!this.tokens || this.#token !== undefined) return this.#token;
-    const source = this.tokens;
-    this.#asking ??= Promise.resolve().then(source).finally(() => (this.#asking = undefined));
-    return (this.#token = await this.#asking);
+    this.#asking ??= Promise.resolve().then(this.tokens).finally(() => (this.#asking = undefined));
+    const token = (await this.#asking).trim();
+    if (!/^[!-~]+$/.test(token)) throw noToken();
+    return (this.#token = token);
   }
 
   /** refused notes that the service has refused a credential. It reports whether a new one can be asked for. */
@@ -87,16 +102,18 @@ export class Http {
 
   /** once tries once, and returns the JSON of the answer. */
   async once<T>(path: readonly string[], call: Call = {}): Promise<T> {
-    const limit = AbortSignal.timeout(answerTimeout + Math.ceil(call.wait ?? 0));
-    const signal = call.signal ? AbortSignal.any([call.signal, limit]) : limit;
+    let late = false;
     try {
-      const answer = await this.open(path, { ...call, signal });
-      const text = await answer.text();
-      return text === "" ? (undefined as T) : parse<T>(text);
+      return await limited(call.signal, answerTimeout + (call.wait ?? 0), async (signal) => {
+        signal.addEventListener("abort", () => (late = true));
+        const answer = await this.open(path, { ...call, signal });
+        const text = await answer.text();
+        return text === "" ? (undefined as T) : parse<T>(text, (cause) => otherType(answer, "JSON", cause));
+      });
     } catch (cause) {
       call.signal?.throwIfAborted();
       if (cause instanceof TidemarkError) throw cause;
-      throw unreachable(limit.aborted ? "the service didn't answer in time" : "the answer broke off", cause);
+      throw unreachable(late ? "the service didn't answer in time" : "the answer broke off", cause);
     }
   }
 
@@ -109,6 +126,7 @@ export class Http {
       } catch (error) {
         const ms = backoff(failures, error, 200, 5_000);
         if (!(error instanceof TidemarkError && error.temporary) || Date.now() + ms > end) throw error;
+        call.onRetry?.(error);
         await pause(ms, call.signal, true);
       }
     }

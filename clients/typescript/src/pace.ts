@@ -40,22 +40,66 @@ export async function within<T>(promise: Promise<T>, signal?: AbortSignal): Prom
   return Promise.race([aborted, promise]).finally(() => done.abort());
 }
 
-/** Watchdog aborts its signal when nothing was heard for a time. */
+/** The controllers that are aborted with a signal. It has one listener for all: Node warns of more than ten. */
+const followers = new WeakMap<AbortSignal, Set<AbortController>>();
+
+/**
+ * joined returns a controller that is aborted with a signal. Aborting it lets go of the signal, which may live longer.
+ * Browsers before 2024 have no AbortSignal.any.
+ */
+export function joined(signal: AbortSignal | undefined): AbortController {
+  const follower = new AbortController();
+  if (signal?.aborted) follower.abort(signal.reason);
+  if (!signal || signal.aborted) return follower;
+  let all = followers.get(signal);
+  if (!all) {
+    followers.set(signal, (all = new Set()));
+    signal.addEventListener("abort", () => all!.forEach((f) => f.abort(signal.reason)), { once: true });
+  }
+  all.add(follower);
+  follower.signal.addEventListener("abort", () => all.delete(follower), { once: true });
+  return follower;
+}
+
+/** limited calls a function with a signal that is aborted with another one, or after a time in milliseconds. */
+export async function limited<T>(
+  signal: AbortSignal | undefined,
+  ms: number,
+  f: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const limit = joined(signal);
+  const timer = setTimeout(() => limit.abort(), ms);
+  try {
+    return await f(limit.signal);
+  } finally {
+    clearTimeout(timer);
+    limit.abort();
+  }
+}
+
+/** Watchdog aborts its signal when nothing was heard for a time, or another signal is aborted. */
 export class Watchdog {
-  readonly #silence = new AbortController();
+  readonly #ended: AbortController;
   #timer: ReturnType<typeof setTimeout> | undefined;
 
-  readonly signal = this.#silence.signal;
+  readonly signal: AbortSignal;
 
-  constructor(readonly reason: () => Error) {}
+  constructor(
+    readonly reason: () => Error,
+    signal: AbortSignal,
+  ) {
+    this.#ended = joined(signal);
+    this.signal = this.#ended.signal;
+  }
 
   /** expect (re)starts the clock. */
   expect(ms: number): void {
-    this.stop();
-    this.#timer = setTimeout(() => this.#silence.abort(this.reason()), ms);
+    clearTimeout(this.#timer);
+    this.#timer = setTimeout(() => this.#ended.abort(this.reason()), ms);
   }
 
-  stop(): void {
+  end(): void {
     clearTimeout(this.#timer);
+    this.#ended.abort();
   }
 }

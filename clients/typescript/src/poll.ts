@@ -1,6 +1,6 @@
 import type { components } from "./api.js";
 import { problemError, TidemarkError } from "./errors.js";
-import { pause } from "./pace.js";
+import { joined, pause } from "./pace.js";
 import { ackByHttp, keyOf } from "./transport.js";
 import type { Link, Source, Transport } from "./transport.js";
 
@@ -22,13 +22,14 @@ export class Poll implements Transport {
 
   async run(signal: AbortSignal): Promise<void> {
     for (let wait = 0; ; wait = longestWait) {
-      this.#again = new AbortController();
-      const stop = AbortSignal.any([signal, this.#again.signal]);
+      const again = (this.#again = joined(signal));
       try {
-        await this.#fetch(stop, wait);
+        await this.#fetch(again.signal, wait);
       } catch (error) {
         signal.throwIfAborted();
-        if (!stop.aborted) throw error;
+        if (!again.signal.aborted) throw error;
+      } finally {
+        again.abort();
       }
     }
   }

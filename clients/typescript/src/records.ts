@@ -2,7 +2,7 @@
 import type { components } from "./api.js";
 import { newId, type CallOptions } from "./channel.js";
 import { TidemarkError } from "./errors.js";
-import { pause } from "./pace.js";
+import { joined, limited, pause } from "./pace.js";
 import type { Tidemark } from "./tidemark.js";
 
 type Schemas = components["schemas"];
@@ -91,7 +91,6 @@ export class Records {
     options: LockOptions = {},
   ): Promise<T> {
     const ttl = options.ttl ?? defaultLockTtl;
-    const lost = new AbortController();
     const done = new AbortController();
     let held = performance.now(); // when the request began that granted or renewed the lock last
     const lock = await this.acquireLock(op, id, { ...options, ttl });
@@ -104,28 +103,32 @@ export class Records {
         throw error;
       }
     }
+    const ended = joined(options.signal); // or the lock is lost
+    let retryFor = 5_000; // of the release
     const renewing = (async () => {
       for (;;) {
         const end = held + (ttl * 9) / 10;
         await pause(Math.max(0, Math.min(ttl / 3, end - performance.now())), done.signal);
         if (performance.now() >= end) throw new TidemarkError(409, "lock-lost", "the lock was not renewed");
         const begun = performance.now();
-        const left = AbortSignal.any([done.signal, AbortSignal.timeout(Math.max(0, Math.floor(end - begun)))]);
         try {
-          await this.renewLock(op, id, lock.token, { ttl, signal: left });
+          await limited(done.signal, end - begun, (signal) => this.renewLock(op, id, lock.token, { ttl, signal }));
           held = begun;
         } catch (error) {
           if (error instanceof TidemarkError && !error.temporary) throw error;
         }
       }
-    })().catch((error: unknown) => done.signal.aborted || lost.abort(error));
-    const signals = [lost.signal, ...(options.signal ? [options.signal] : [])];
+    })().catch((error: unknown) => {
+      if (done.signal.aborted) return;
+      retryFor = 0; // the lock may only be lost to this client
+      ended.abort(error);
+    });
     try {
-      return await use(AbortSignal.any(signals), lock.fence);
+      return await use(ended.signal, lock.fence);
     } finally {
       done.abort();
       await renewing;
-      const retryFor = lost.signal.aborted ? 0 : 5_000; // it may only be lost to this client
+      ended.abort();
       await this.releaseLock(op, id, lock.token, { retryFor }).catch(() => {});
     }
   }

@@ -1,5 +1,5 @@
 import { TidemarkError } from "./errors.js";
-import { backoff, pause } from "./pace.js";
+import { backoff, joined, pause } from "./pace.js";
 import type { ArrivedGap, Arrival, Source, TransportName } from "./transport.js";
 
 /** The state of the connection to the service. */
@@ -74,15 +74,14 @@ export class Route {
   #waiters: Waiter[] = [];
   #sending = false;
   #gaps = new Set<string>();
-  readonly #ended = new AbortController();
-  readonly #signal: AbortSignal;
+  readonly #ended: AbortController;
 
   constructor(
     readonly source: Source,
     readonly send: (source: Source, receiptHandle: string) => Promise<void>,
     signal: AbortSignal,
   ) {
-    this.#signal = AbortSignal.any([signal, this.#ended.signal]);
+    this.#ended = joined(signal);
   }
 
   /** end rejects the acknowledgements that aren't answered. */
@@ -153,7 +152,7 @@ export class Route {
         }
         this.#waiters.unshift(...waiters);
         try {
-          await pause(backoff(failures++, error, 200, 5_000), this.#signal, true);
+          await pause(backoff(failures++, error, 200, 5_000), this.#ended.signal, true);
         } catch (aborted) {
           for (const w of this.#waiters.splice(0)) w.reject(aborted);
         }

@@ -12,7 +12,7 @@ type Answer = Extract<ServerFrame, { ref: number }>;
 /** Socket carries frames over a WebSocket. */
 export class Socket implements Transport {
   #socket: WebSocket | undefined;
-  readonly #silent = new Watchdog(() => unreachable("the socket is silent"));
+  #silent: Watchdog | undefined;
   #lastRef = 0;
   readonly #asked = new Map<number, { resolve(a: Answer): void; reject(e: unknown): void }>(); // by ref
   readonly #subscribed = new Map<string, Source>();
@@ -29,12 +29,11 @@ export class Socket implements Transport {
     url.protocol = url.protocol.replace("http", "ws");
     signal.throwIfAborted();
     const socket = (this.#socket = new this.implementation(url, subprotocol));
-    const silent = this.#silent;
-    const stop = AbortSignal.any([signal, silent.signal]);
+    const silent = (this.#silent = new Watchdog(() => unreachable("the socket is silent"), signal));
     try {
       silent.expect(firstByteTimeout);
       await new Promise<void>((resolve, reject) => {
-        stop.addEventListener("abort", () => reject(stop.reason));
+        silent.signal.addEventListener("abort", () => reject(silent.signal.reason));
         socket.onclose = (e) => reject(unreachable(`the socket was closed: ${e.code} ${e.reason}`));
         socket.onerror = () => reject(unreachable("the socket failed"));
         socket.onmessage = ({ data }) => {
@@ -51,7 +50,7 @@ export class Socket implements Transport {
         socket.onopen = () => void this.#begin().catch(reject);
       });
     } finally {
-      silent.stop();
+      silent.end();
       this.#ready = false;
       this.#socket = undefined;
       this.#subscribed.clear();
@@ -88,7 +87,7 @@ export class Socket implements Transport {
 
   check(): void {
     if (!this.#ready) return;
-    this.#silent.expect(firstByteTimeout);
+    this.#silent?.expect(firstByteTimeout);
     this.#ask({ type: "ping" }).catch(() => {});
   }
 

@@ -1,5 +1,5 @@
-import { parse, problemError, TidemarkError, unreachable, type Problem } from "./errors.js";
-import { pause, Watchdog } from "./pace.js";
+import { otherType, parse, problemError, TidemarkError, unreachable, type Problem } from "./errors.js";
+import { joined, pause, Watchdog } from "./pace.js";
 import type { Deliveries } from "./poll.js";
 import { ackByHttp, firstByteTimeout, keyOf, silenceTimeout } from "./transport.js";
 import type { Arrival, Gap, Link, Source, Transport } from "./transport.js";
@@ -16,8 +16,12 @@ const collectTime = 30;
 /** The longest event that is read, in characters. */
 const maxEvent = 64 << 20;
 
-/** events parses server-sent events. A comment is an event without data. */
-export async function* events(body: ReadableStream<Uint8Array>): AsyncGenerator<ServerEvent> {
+/** events parses the server-sent events of an answer. A comment is an event without data. */
+export async function* events(answer: Response): AsyncGenerator<ServerEvent> {
+  const { body } = answer;
+  if (!body || !answer.headers.get("Content-Type")?.startsWith("text/event-stream")) {
+    throw otherType(answer, "a stream of events");
+  }
   const reader = body.pipeThrough(new TextDecoderStream() as ReadableWritablePair<string, Uint8Array>).getReader();
   let rest = "";
   try {
@@ -51,11 +55,13 @@ export class Sse implements Transport {
     await pause(collectTime, signal);
     await this.#compare(signal);
     for (;;) {
-      this.#reopen = new AbortController();
+      const reopen = (this.#reopen = joined(signal));
       try {
-        return await this.#stream(AbortSignal.any([signal, this.#reopen.signal]));
+        return await this.#stream(reopen.signal);
       } catch (error) {
-        if (!this.#reopen.signal.aborted || signal.aborted) throw error;
+        if (!reopen.signal.aborted || signal.aborted) throw error;
+      } finally {
+        reopen.abort();
       }
     }
   }
@@ -93,15 +99,12 @@ export class Sse implements Transport {
     if (!sources.length) return new Promise((_, reject) => stop.addEventListener("abort", () => reject(stop.reason)));
     const query: [string, string][] = sources.map((s) => ["sub", keyOf(s)]);
     if (this.link.window) query.push(["window", String(this.link.window)]);
-    const silent = new Watchdog(() => unreachable("the stream is silent"));
-    const signal = AbortSignal.any([stop, silent.signal]);
+    const silent = new Watchdog(() => unreachable("the stream is silent"), stop);
+    const { signal } = silent;
     try {
       silent.expect(firstByteTimeout);
       const answer = await this.link.http.open(["stream"], { query, signal });
-      if (!answer.body || !answer.headers.get("Content-Type")?.startsWith("text/event-stream")) {
-        throw unreachable("this isn't a stream of events");
-      }
-      for await (const e of events(answer.body)) {
+      for await (const e of events(answer)) {
         signal.throwIfAborted();
         silent.expect(silenceTimeout);
         this.link.proved();
@@ -109,13 +112,12 @@ export class Sse implements Transport {
         if (e.data) this.#dispatch(e);
       }
     } catch (error) {
-      if (stop.aborted) throw stop.reason;
-      if (silent.signal.aborted) throw silent.signal.reason;
+      if (signal.aborted) throw signal.reason;
       const refused = error instanceof TidemarkError && this.#refuse(error, sources);
       if (refused) return this.#stream(stop); // without that source
       throw error instanceof TidemarkError ? error : unreachable("the stream broke off", error);
     } finally {
-      silent.stop();
+      silent.end();
     }
   }
 

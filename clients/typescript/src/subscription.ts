@@ -193,7 +193,8 @@ export class Subscription<T = unknown> extends Events<SubscriptionEvents> implem
       if (this.options.create !== false) {
         const body = { from: this.options.from ?? "latest" };
         const path = ["channels", channel, "subscribers", subscriber];
-        await this.http.call(path, { method: "PUT", body, signal, retryFor: Infinity });
+        const onRetry = (error: TidemarkError) => this.state({ state: "waiting", error });
+        await this.http.call(path, { method: "PUT", body, signal, retryFor: Infinity, onRetry });
       }
       if (signal.aborted) return;
       if (missing) this.gap({ reason: "removed", count: 0 });

@@ -2,7 +2,7 @@
 import type { components } from "./api.js";
 import type { CallOptions } from "./channel.js";
 import { parse, TidemarkError, unreachable } from "./errors.js";
-import { backoff, pause, Watchdog } from "./pace.js";
+import { backoff, joined, pause, Watchdog } from "./pace.js";
 import { events } from "./sse.js";
 import type { Message } from "./subscription.js";
 import type { Tidemark } from "./tidemark.js";
@@ -32,21 +32,20 @@ export async function* tail<T = unknown>(
   channel: string,
   options: TailOptions = {},
 ): AsyncGenerator<TailMessage<T>, void, undefined> {
-  const left = new AbortController();
-  const stop = options.signal ? AbortSignal.any([options.signal, left.signal]) : left.signal;
+  const ended = joined(options.signal);
+  const stop = ended.signal;
   let last = ""; // event ID
   try {
     for (let failures = 0; !stop.aborted; ) {
       let opened = 0; // when
-      const silent = new Watchdog(() => unreachable("the stream is silent"));
+      const silent = new Watchdog(() => unreachable("the stream is silent"), stop);
       let error = unreachable("the stream has ended");
       try {
         silent.expect(firstByteTimeout);
         const query: [string, string][] = [["from", String(options.from ?? "latest")]];
         if (last) query.push(["lastEventId", last]);
-        const signal = AbortSignal.any([stop, silent.signal]);
-        const { body } = await client.http.open(["channels", channel, "stream"], { query, signal });
-        for await (const e of events(body!)) {
+        const answer = await client.http.open(["channels", channel, "stream"], { query, signal: silent.signal });
+        for await (const e of events(answer)) {
           silent.expect(silenceTimeout);
           if (!opened) options.onState?.(undefined);
           opened ||= Date.now();
@@ -73,13 +72,13 @@ export async function* tail<T = unknown>(
           : "the stream broke off", cause);
         if (!error.temporary) throw error;
       } finally {
-        silent.stop();
+        silent.end();
       }
       if (opened && Date.now() - opened >= stable) failures = 0;
       options.onState?.(error);
       await pause(backoff(failures++, error), stop, true).catch(() => {});
     }
   } finally {
-    left.abort();
+    ended.abort();
   }
 }

@@ -2,7 +2,7 @@ import type { components } from "./api.js";
 import { newId, type CallOptions, type Channel } from "./channel.js";
 import { TidemarkError } from "./errors.js";
 import type { Http } from "./http.js";
-import { pause } from "./pace.js";
+import { joined, pause } from "./pace.js";
 
 type Schemas = components["schemas"];
 
@@ -28,7 +28,7 @@ export class Ticket {
   constructor(
     readonly id: string,
     readonly http: Http,
-    readonly channel: (name: string) => Channel,
+    readonly channel: (name: string) => Channel<Assignment>,
     created?: Promise<CreatedTicket>,
   ) {
     this.created = created ?? this.get();
@@ -47,8 +47,8 @@ export class Ticket {
   /** Waits for the assignment. It fails with "ticket-cancelled" or "ticket-expired" if there is none any more. */
   async assignment(options: { signal?: AbortSignal } = {}): Promise<Assignment> {
     const { channel, subscriber } = await this.created;
-    const done = new AbortController();
-    const signal = options.signal ? AbortSignal.any([options.signal, done.signal]) : done.signal;
+    const done = joined(options.signal);
+    const { signal } = done;
     try {
       let over = false; // the subscription, without the message
       const message = this.#message(channel, subscriber, signal).finally(() => (over = true));
@@ -72,7 +72,7 @@ export class Ticket {
     if (!channel || !subscriber) return undefined; // the queue's tickets have none
     try {
       const options = { create: false, ack: "manual", signal } as const;
-      for await (const m of this.channel(channel).subscribe<Assignment>(subscriber, options)) {
+      for await (const m of this.channel(channel).subscribe(subscriber, options)) {
         if (m.id !== "assignment-" + m.content.matchId) continue;
         void m.ack().catch(() => {}); // without it the message is only delivered again
         return m.content;
@@ -88,7 +88,7 @@ export class Ticket {
 export class Tickets {
   constructor(
     readonly http: Http,
-    readonly channel: (name: string) => Channel,
+    readonly channel: (name: string) => Channel<Assignment>,
   ) {}
 
   /** Creates a ticket, once, even if the call is tried again. */

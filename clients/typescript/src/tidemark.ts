@@ -34,6 +34,13 @@ export interface Options {
   WebSocket?: typeof globalThis.WebSocket;
 }
 
+/** baseOf returns the absolute URL of a service. There is none for a relative one if there is no page. */
+function baseOf(url: string | URL): URL | undefined {
+  const page = globalThis.location?.href;
+  const relative = typeof url === "string" && !/^[a-z][-+.0-9a-z]*:/i.test(url);
+  return page === undefined && relative ? undefined : new URL(url, page);
+}
+
 /** A client of a Tidemark service. */
 export class Tidemark implements Client {
   readonly http: Http;
@@ -47,7 +54,7 @@ export class Tidemark implements Client {
     const { token } = options;
     this.#options = options;
     this.http = new Http(
-      new URL(url, globalThis.location?.href),
+      baseOf(url),
       typeof token === "string" ? () => token : token,
       options.retryFor ?? 30_000,
       options.fetch ?? globalThis.fetch,
@@ -55,7 +62,7 @@ export class Tidemark implements Client {
     this.tickets = new Tickets(this.http, (name) => this.channel(name));
   }
 
-  channel(name: string): Channel {
+  channel<T = unknown>(name: string): Channel<T> {
     return new Channel(name, this);
   }
 

@@ -12,10 +12,11 @@ const secret = Buffer.alloc(32, 7);
 const encode = (value: Buffer | object) =>
   (Buffer.isBuffer(value) ? value : Buffer.from(JSON.stringify(value))).toString("base64url");
 
-/** token returns a JSON Web Token for a user, which ends after some seconds. */
-function token(user: string, seconds: number): string {
+/** token returns a JSON Web Token for a user, which ends after some seconds, and may begin after some. */
+function token(user: string, seconds: number, begins = 0): string {
   const grants = [{ actions: ["publish", "subscribe", "describe"], channels: ["lobby*"] }];
-  const claims = { sub: user, exp: Math.floor(Date.now() / 1000) + seconds, tidemark: grants };
+  const now = Math.floor(Date.now() / 1000);
+  const claims = { sub: user, exp: now + seconds, nbf: now + begins, tidemark: grants };
   const text = encode({ alg: "HS256", typ: "JWT" }) + "." + encode(claims);
   return text + "." + encode(createHmac("sha256", secret).update(text).digest());
 }
@@ -62,6 +63,32 @@ for (const transport of ["socket", "sse", "poll"] satisfies TransportName[]) {
     await tm.close();
   });
 }
+
+test("a token that begins in a moment is tried again", { timeout: 60_000 }, async () => {
+  for (const transport of ["socket", "sse", "poll"] satisfies TransportName[]) {
+    const credential = token("eve", 3600, 7); // the service allows for clocks that differ by 5 s
+    const tm = new Tidemark(service.url, { token: credential, transports: [transport] });
+    const seen: unknown[] = [];
+    const channel = tm.channel("lobby-early-" + transport);
+    channel.subscribe("eve", (m) => void seen.push(m.content), { from: "earliest" });
+    await channel.publish(1);
+    await until(() => seen.length === 1);
+    await tm.close();
+  }
+});
+
+test("what isn't a token is not kept", { timeout: 60_000 }, async () => {
+  const answers = ["<html>\n<title>Log in</title>\n</html>", token("fay", 3600) + "\n"];
+  const tm = new Tidemark(service.url, { token: () => answers.shift() ?? "" });
+  const states: State[] = [];
+  const subscription = tm.channel("lobby-page").subscribe("fay", () => {});
+  subscription.on("state", (s) => states.push(s));
+  await until(() => states.some((s) => s.state === "open"));
+  assert.deepEqual(states[0]?.state, "waiting");
+  assert.match(states[0]?.error?.message ?? "", /the token isn't one/);
+  assert.equal((await tm.channel("lobby-page").publish(1)).clock, 1);
+  await tm.close();
+});
 
 test("nothing is sent on a socket before the credential", { timeout: 60_000 }, async () => {
   let authenticate = () => {};

@@ -108,12 +108,12 @@ test("a name that is invalid ends only its subscription", { timeout: 60_000 }, a
 for (const transport of ["socket", "sse", "poll"] satisfies TransportName[]) {
   test(`${transport}: messages are acknowledged when they are handled`, { timeout: 60_000 }, async (t) => {
     const tm = open(t, { transports: [transport] });
-    const channel = tm.channel("handled-" + transport);
+    const channel = tm.channel<number>("handled-" + transport);
     await channel.publishBatch([1, 2, 3].map((content) => ({ content, id: "m-" + content })));
     const mark = async () => (await channel.describe()).subscribers[0]?.mark;
 
     // The loop acknowledges what it has gone past, but not the message that it leaves at.
-    for await (const m of channel.subscribe<number>("ann", { from: "earliest" })) {
+    for await (const m of channel.subscribe("ann", { from: "earliest" })) {
       assert.equal(m.id, "m-" + m.clock);
       assert(m.publishedAt instanceof Date);
       if (m.content === 3) break;
@@ -123,7 +123,7 @@ for (const transport of ["socket", "sse", "poll"] satisfies TransportName[]) {
 
     // A handler gets it once more, or all of them. What follows a failure isn't acknowledged.
     const seen: number[] = [];
-    const handled = channel.subscribe<number>("ann", async (m) => {
+    const handled = channel.subscribe("ann", async (m) => {
       seen.push(m.content);
       if (m.content === 5) throw new Error("five");
     });
@@ -139,7 +139,7 @@ for (const transport of ["socket", "sse", "poll"] satisfies TransportName[]) {
     assert.equal(await mark(), 4);
 
     // By hand.
-    const manual = channel.subscribe<number>("ann", { ack: "manual" });
+    const manual = channel.subscribe("ann", { ack: "manual" });
     for await (const m of manual) {
       assert.equal(m.content, 5);
       assert.equal(await mark(), 4);

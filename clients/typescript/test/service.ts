@@ -12,8 +12,13 @@ import { after } from "node:test";
 const binary = process.env["TIDEMARK_TEST_BINARY"];
 if (!binary) throw new Error("scripts/check-client.sh builds the service and sets TIDEMARK_TEST_BINARY");
 
+const { timeout } = AbortSignal;
+
 /** patience ends a step that a working client never takes so long for. */
-export const patience = () => AbortSignal.timeout(60_000);
+export const patience = () => timeout(60_000);
+
+// What browsers before 2024 don't have.
+Object.assign(AbortSignal, { any: undefined, timeout: undefined });
 
 /**
  * freeAddress returns an address on which no process listens. It isn't on 127.0.0.1, where connections and other

@@ -70,6 +70,39 @@ test("tail", { timeout: 120_000 }, async () => {
   assert.equal(failures, 2);
 });
 
+test("a page of a proxy", { timeout: 120_000 }, async () => {
+  const page = () => Promise.resolve(new Response("<html>", { headers: { "Content-Type": "text/html" } }));
+  for (const transport of ["sse", "poll"] as TransportName[]) {
+    const direct = new Tidemark(service.url);
+    const name = "page-" + transport;
+    direct.channel(name).subscribe("ann", () => {});
+    await until(async () => (await direct.channel(name).describe().catch(() => undefined))?.subscribers.length);
+    await direct.close();
+    const tm = new Tidemark(service.url, { transports: [transport], fetch: page as typeof fetch });
+    await assert.rejects(tm.channel("page").publish(1, { retryFor: 0 }), { slug: "unreadable", message: /text\/html/ });
+    const states: State[] = [];
+    tm.channel(name).subscribe("ann", () => {}, { create: false }).on("state", (s) => states.push(s));
+    await until(() => states.some((s) => s.state === "waiting" && s.error?.slug === "unreadable"));
+    await tm.close();
+  }
+});
+
+test("a subscription that can't begin says why", { timeout: 60_000 }, async () => {
+  const tm = new Tidemark("http://127.0.0.1:1");
+  const states: State[] = [];
+  tm.channel("lobby").subscribe("ann", () => {}).on("state", (s) => states.push(s));
+  await until(() => states.length > 1);
+  assert.deepEqual(states.map((s) => [s.state, s.error?.slug]).slice(0, 1), [["waiting", "unreachable"]]);
+  await tm.close();
+});
+
+test("without a page a client needs a URL, when it is used", async () => {
+  const tm = new Tidemark(); // as when a server makes a page
+  await assert.rejects(tm.channel("lobby").publish(1), { slug: "invalid-url" });
+  await assert.rejects(tm.channel("lobby").subscribe("ann", () => {}).closed, { slug: "invalid-url" });
+  await tm.close();
+});
+
 test("names that a URL can't have", async () => {
   const tm = new Tidemark(service.url);
   const refused = (slug: string) => (e: unknown) =>
