@@ -61,7 +61,7 @@ docs/http-api.md describes the values.`,
 
 // writeHistory writes the values that were measured, for people to read.
 func writeHistory(t cli.Terminal, h wire.History) error {
-	rows := "VALUE\tLAST\tLEAST\tMEAN\tMOST\n"
+	rows := "VALUE\tLAST\tMIN\tMEAN\tMAX\n"
 	add := func(about string, columns wire.Columns) {
 		for _, name := range slices.Sorted(maps.Keys(columns)) {
 			rows += historyRow(about+name, columns[name])
