@@ -147,17 +147,20 @@ func (a *arena) directing(t *testing.T, queue string) *server {
 	return found
 }
 
-// eventually polls until is returns true. It fails the test if a player or server fails first.
+// eventually polls until is returns true. It fails the test if a player or server fails first, or nothing changes for
+// long: on a busy machine there can be much to do.
 func (a *arena) eventually(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	limit := time.After(hang)
+	limit, last := time.After(hang), a.states(t)
 	for began := time.Now(); !is(); {
 		select {
 		case <-time.After(pace.Look(began)):
 		case err := <-a.failed:
 			require.NoError(t, err, "while waiting for "+what)
 		case <-limit:
-			require.FailNow(t, "no "+what, a.states(t))
+			states := a.states(t)
+			require.NotEqual(t, last, states, "no "+what)
+			limit, last = time.After(hang), states
 		}
 	}
 }
@@ -168,7 +171,7 @@ func (a *arena) states(t *testing.T) map[string]matchmaking.QueueState {
 	all := map[string]matchmaking.QueueState{}
 	for _, d := range a.definitions {
 		if state, err := a.observer.queues.Describe(context.Background(), d.Name, 0); err == nil {
-			state.Recent = nil
+			state.Recent, state.Now, state.OldestWait = nil, time.Time{}, 0
 			all[d.Name] = state
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/clock"
 	"github.com/tidemark-dev/tidemark/internal/matchmaking"
+	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/channels"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 	"github.com/tidemark-dev/tidemark/storage/redis/queues"
@@ -27,7 +28,7 @@ func TestConformance(t *testing.T) {
 		open := func(t testing.TB) *harness {
 			t.Helper()
 			prefix := redistest.Prefix(t)
-			conn := storetest.Unhurried(t, r.URL, prefix)
+			conn := storetest.Connect(t, redis.Options{URL: r.URL, KeyPrefix: prefix})
 			store, err := channels.New(conn, channels.Options{})
 			require.NoError(t, err)
 			t.Cleanup(store.Close)

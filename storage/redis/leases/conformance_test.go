@@ -8,6 +8,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/tidemark-dev/tidemark/lease"
+	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 	"github.com/tidemark-dev/tidemark/storage/redis/leases"
 	"github.com/tidemark-dev/tidemark/test/redistest"
@@ -32,7 +33,7 @@ type harness struct {
 func open(t testing.TB, url string) *harness {
 	t.Helper()
 	prefix := redistest.Prefix(t)
-	conn := storetest.Unhurried(t, url, prefix)
+	conn := storetest.Connect(t, redis.Options{URL: url, KeyPrefix: prefix})
 	return &harness{store: leases.New(conn), client: conn.Client(), prefix: prefix}
 }
 

@@ -54,7 +54,7 @@ func conform[H any](t *testing.T, store string, run func(*testing.T, func(testin
 		storagetest.Each(t, func(t *testing.T, r storagetest.Redis) {
 			run(t, func(t testing.TB) H {
 				t.Helper()
-				return open(t, r, storetest.Unhurried(t, r.URL, redistest.Prefix(t)))
+				return open(t, r, storetest.Connect(t, redis.Options{URL: r.URL, KeyPrefix: redistest.Prefix(t)}))
 			})
 		})
 		t.Run("plain keys", func(t *testing.T) {

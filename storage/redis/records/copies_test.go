@@ -170,7 +170,7 @@ func (printed) Count(o domain.Outcome, n int) { fmt.Println(o, n) }
 func work() {
 	url, prefix, _ := strings.Cut(os.Getenv(workerEnv), " ")
 	ctx, log := context.Background(), slog.New(slog.DiscardHandler)
-	conn, err := redis.Connect(ctx, redis.Options{URL: url, KeyPrefix: prefix, Logger: log})
+	conn, err := redis.Connect(ctx, redis.Options{URL: url, KeyPrefix: prefix, Timeout: storagetest.Patience, Logger: log})
 	if err != nil {
 		panic(err)
 	}
@@ -178,7 +178,7 @@ func work() {
 	if err != nil {
 		panic(err)
 	}
-	manager, err := lease.NewManager(leases.New(conn), lease.Options{TTL: time.Second})
+	manager, err := lease.NewManager(leases.New(conn), lease.Options{TTL: 2 * time.Second})
 	if err != nil {
 		panic(err)
 	}
@@ -237,8 +237,10 @@ func TestAKilledJob(t *testing.T) {
 	duplicates := 0
 	for range 3 {
 		w := startWorker(t, url, conn.Prefix())
-		require.Eventually(t, func() bool { return w.counted(t, domain.Delivered) > followers*messages/5 },
-			storagetest.Patience, time.Millisecond)
+		for began := time.Now(); w.counted(t, domain.Delivered) <= followers*messages/5; <-time.After(time.Millisecond) {
+			require.True(t, w.Alive() && time.Since(began) < storagetest.Patience, "the worker has ended, or goes on: %s",
+				process.LastLines(w.Log(), 20))
+		}
 		require.NoError(t, w.End(syscall.SIGKILL))
 		duplicates += w.counted(t, domain.Duplicate)
 	}

@@ -31,7 +31,7 @@ type locksHarness struct {
 
 func open(t testing.TB, url string) *locksHarness {
 	t.Helper()
-	conn := storetest.Unhurried(t, url, redistest.Prefix(t))
+	conn := storetest.Connect(t, redis.Options{URL: url, KeyPrefix: redistest.Prefix(t)})
 	return &locksHarness{Store: records.NewLocks(conn), conn: conn}
 }
 

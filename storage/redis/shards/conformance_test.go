@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 	"github.com/tidemark-dev/tidemark/storage/redis/shards"
 	"github.com/tidemark-dev/tidemark/test/redistest"
@@ -35,7 +36,7 @@ type harness struct {
 func open(t testing.TB, url string) *harness {
 	t.Helper()
 	prefix := redistest.Prefix(t)
-	conn := storetest.Unhurried(t, url, prefix)
+	conn := storetest.Connect(t, redis.Options{URL: url, KeyPrefix: prefix})
 	return &harness{store: shards.New(conn), client: conn.Client(), prefix: prefix}
 }
 

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"strconv"
@@ -19,9 +20,11 @@ import (
 // Patience limits waits, so that a broken store fails a test instead of hanging it. A working store never reaches it.
 const Patience = 30 * time.Second
 
-// Connect connects to a Redis until the test ends.
+// Connect connects to a Redis until the test ends. Calls may take Patience unless the options have a time limit: most
+// tests are of what a store does, not of when, and on a busy machine a call can take long.
 func Connect(t testing.TB, o redis.Options) *redis.Conn {
 	t.Helper()
+	o.Timeout = cmp.Or(o.Timeout, Patience)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -29,13 +32,6 @@ func Connect(t testing.TB, o redis.Options) *redis.Conn {
 	require.NoError(t, err)
 	t.Cleanup(conn.Close)
 	return conn
-}
-
-// Unhurried connects as Connect does, for tests of what a store does and not of when: their calls may take long on a busy
-// machine.
-func Unhurried(t testing.TB, url, prefix string) *redis.Conn {
-	t.Helper()
-	return Connect(t, redis.Options{URL: url, KeyPrefix: prefix, Timeout: Patience})
 }
 
 // Standalone connects to the shared standalone Redis, under a prefix of its own.
