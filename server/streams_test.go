@@ -34,6 +34,7 @@ type eventSource struct {
 	lastID string
 	retry  string
 	pings  int
+	fields int // since the last empty line
 }
 
 func openEvents(t *testing.T, h *servertest.Harness, path string, headers ...servertest.Header) *eventSource {
@@ -74,8 +75,15 @@ func (s *eventSource) line() (text string, ok bool) {
 	if strings.HasPrefix(text, ":") {
 		s.pings++
 	}
-	if value, ok := strings.CutPrefix(text, "retry: "); ok {
-		s.retry = value
+	switch name, _, _ := strings.Cut(text, ": "); name {
+	case "id", "event", "data":
+		s.fields++
+	case "retry":
+		_, s.retry, _ = strings.Cut(text, ": ")
+	}
+	if text == "" {
+		require.NotZero(s.t, s.fields, "some clients take an empty line after comments for an event")
+		s.fields = 0
 	}
 	if value, ok := strings.CutPrefix(text, "id: "); ok {
 		s.lastID = value
@@ -135,7 +143,7 @@ func TestStream(t *testing.T) {
 		s.ping()
 		require.Regexp(t, `^1\d{3}$`, s.retry)
 		for name, value := range map[string]string{"Content-Type": wire.MediaEvents, "X-Accel-Buffering": "no",
-			"Cache-Control": "no-store"} {
+			"Cache-Control": "no-store, no-transform"} {
 			require.Equal(t, value, s.header.Get(name))
 		}
 		h.Publish("c", "a", "{\n\"x\":\r\n [1]}")
@@ -400,7 +408,7 @@ func TestStreamOfAPage(t *testing.T) {
 		s := openEvents(t, h, path+"access_token=narrow", origin)
 		s.ping()
 		require.Equal(t, mine, s.header.Get("Access-Control-Allow-Origin"))
-		require.Equal(t, "private, no-store", s.header.Get("Cache-Control"))
+		require.Equal(t, "private, no-store, no-transform", s.header.Get("Cache-Control"))
 	}
 	for _, path := range []string{"/v1/channels/other/subscribers/s/stream?", "/v1/stream?sub=open.a/s&sub=other/s&",
 		"/v1/stream?sub=open.a/s&s%75b=other/s&", "/v1/stream?"} {

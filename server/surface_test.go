@@ -130,11 +130,12 @@ func TestCORS(t *testing.T) {
 	preflight.Is(http.StatusNoContent, "")
 	for name, value := range map[string]string{
 		"Origin": mine, "Methods": "OPTIONS, POST",
-		"Headers": "Authorization,Content-Type,X-Request-Id,Connect-Protocol-Version,Connect-Timeout-Ms,Grpc-Timeout,X-Grpc-Web,X-User-Agent,Tidemark-Match,Tidemark-Queue,Tidemark-Ticket-Id,Last-Event-Id",
+		"Headers": "Authorization,Content-Type,X-Request-Id,Traceparent,Tracestate,Baggage,Connect-Protocol-Version,Connect-Timeout-Ms,Grpc-Timeout,X-Grpc-Web,X-User-Agent,Tidemark-Match,Tidemark-Queue,Tidemark-Ticket-Id,Last-Event-Id",
 	} {
 		require.Equal(t, value, preflight.Header.Get("Access-Control-Allow-"+name))
 	}
 	require.Equal(t, "3600", preflight.Header.Get("Access-Control-Max-Age"))
+	require.Equal(t, "true", preflight.Header.Get("Access-Control-Allow-Credentials"))
 
 	for _, path := range []string{"/v1/info", "/v1/channels/c", "/nothing"} { // errors too
 		got := h.Do("GET", path, "", servertest.Header{Name: "Origin", Value: mine})
@@ -146,6 +147,15 @@ func TestCORS(t *testing.T) {
 			h.Do("GET", path, "", servertest.Header{Name: "Origin", Value: "https://evil.example.com"}).Header.Get(
 				"Access-Control-Allow-Origin"))
 	}
+}
+
+// TestCORSOfAll: a browser with credentials accepts no answer for all origins.
+func TestCORSOfAll(t *testing.T) {
+	t.Parallel()
+	h := servertest.Start(t, func(s *servertest.Setup) { s.CORS = server.CORS{AllowOrigins: []string{"*"}} })
+	got := h.Do("GET", "/v1/info", "", servertest.Header{Name: "Origin", Value: "https://app.example.com"})
+	require.Equal(t, "*", got.Header.Get("Access-Control-Allow-Origin"))
+	require.Empty(t, got.Header.Get("Access-Control-Allow-Credentials"))
 }
 
 func TestNoCORSByDefault(t *testing.T) {

@@ -132,6 +132,7 @@ func next(t *testing.T, lines <-chan string) string {
 	t.Helper()
 	select {
 	case line := <-lines:
+		require.NotContains(t, line, "empty", "a handler was called for a comment")
 		return line
 	case <-time.After(patience):
 		require.FailNow(t, "nothing more is shown")

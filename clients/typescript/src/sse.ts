@@ -16,7 +16,7 @@ const collectTime = 30;
 /** The longest event that is read, in characters. */
 const maxEvent = 64 << 20;
 
-/** events parses the server-sent events of an answer. A comment is an event without data. */
+/** events parses the server-sent events of an answer. What arrives without one, such as a comment, is one without data. */
 export async function* events(answer: Response): AsyncGenerator<ServerEvent> {
   const { body } = answer;
   if (!body || !answer.headers.get("Content-Type")?.startsWith("text/event-stream")) {
@@ -27,8 +27,9 @@ export async function* events(answer: Response): AsyncGenerator<ServerEvent> {
   try {
     for (let part = await reader.read(); !part.done; part = await reader.read()) {
       const blocks = (rest + part.value).split("\n\n");
-      rest = blocks.pop()!;
+      rest = blocks.pop()!.replace(/^:.*\n/gm, ""); // comments
       if (rest.length > maxEvent) throw unreachable("an event is too long");
+      if (!blocks.length) yield { id: "", event: "", data: "" };
       for (const block of blocks) {
         const parsed = { id: "", event: "", data: "" };
         for (const line of block.split("\n")) {

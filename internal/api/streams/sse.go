@@ -50,18 +50,21 @@ func (w *writer) begin() error {
 	header["Content-Type"] = []string{wire.MediaEvents}
 	header["X-Accel-Buffering"] = []string{"no"} // nginx would keep events back
 	w.call.SetHeaders()
+	// middleware that compresses keeps events back
+	header["Cache-Control"] = []string{header.Get("Cache-Control") + ", no-transform"}
 	w.call.SetOutcome(http.StatusOK, nil)
 	w.call.Response().WriteHeader(http.StatusOK)
 	retry := retryFrom + rand.N(retryFrom) //nolint:gosec // chance to spread load, not to keep a secret
-	w.buffer = fmt.Appendf(w.buffer, "retry: %d\n\n", retry.Milliseconds())
+	w.buffer = fmt.Appendf(w.buffer, "retry: %d\n", retry.Milliseconds())
 	if w.began != "" { // a block without data is no event, but its ID counts
 		w.buffer = fmt.Appendf(w.buffer, "id: %s\n\n", w.began)
 	}
 	return w.ping()
 }
 
+// ping writes a comment. No empty line ends it: some clients take that for an event without data.
 func (w *writer) ping() error {
-	w.buffer = append(w.buffer, ": ping\n\n"...)
+	w.buffer = append(w.buffer, ": ping\n"...)
 	return w.flush()
 }
 

@@ -23,7 +23,10 @@ globalThis.document = {hidden: false, addEventListener() {}, removeEventListener
 function fetching(client, path) {
   fetchEventSource(api + path, {
     openWhenHidden: true,
-    onmessage: e => e.event === "message" && show(client, e.data),
+    onmessage: e => {
+      if (e.event === "message") show(client, e.data);
+      else if (!e.data && !e.id) console.log(client, "empty"); // an ID alone says where a tail begins
+    },
     onclose: () => { throw new Error("the stream has ended: resume"); },
     onerror: () => 200,
   });
