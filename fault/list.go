@@ -140,7 +140,7 @@ var entries = []Entry{
 	},
 	{
 		Slug: SlugInvalidBody, Kinds: []Kind{Invalid, Timeout}, Title: "Invalid body",
-		Cause:  "The body is not the JSON that the call takes, was cut short, or took too long to arrive (408).",
+		Cause:  "The body is not the JSON that the call takes, is compressed, was cut short, or took too long to arrive (408).",
 		Remedy: "Fix the part that `field` and `offset` name. After a 408 send the body faster.",
 	},
 	{

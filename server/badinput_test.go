@@ -242,6 +242,19 @@ func TestInvalidHTTP(t *testing.T) {
 	h.Raw("OPTIONS * HTTP/1.1\r\n"+host+"\r\n").Problem(404, fault.SlugNoPath)
 }
 
+// TestCompressedBodies: what was compressed on the way is refused with the reason, and so is a list of encodings.
+func TestCompressedBodies(t *testing.T) {
+	t.Parallel()
+	h := servertest.Start(t)
+	for _, encoding := range []string{"gzip", "br", "identity, gzip"} {
+		got := h.Do("POST", "/v1/channels/c/messages", "\x1f\x8b\x08", servertest.Header{Name: "Content-Encoding", Value: encoding})
+		require.Contains(t, got.Problem(400, fault.SlugInvalidBody).Detail, "Content-Encoding \""+encoding)
+	}
+	got := h.Do("POST", "/v1/channels/c/messages", `{"content":1}`,
+		servertest.Header{Name: "Content-Encoding", Value: "identity"})
+	require.Equal(t, 201, got.Status)
+}
+
 // TestLengthAndChunks: a connection is closed after a request with a length and chunks, however it arrives, and goes on
 // after one with either.
 func TestLengthAndChunks(t *testing.T) {

@@ -177,7 +177,7 @@ func (p procedure) serveGet(c *web.Call) error {
 // body reads the body of a request, and waits until it may be decoded. The caller releases it. The memory of the body
 // counts until a unary call ends or, in a call whose answer is a stream, until the message is decoded.
 func (p procedure) body(c *web.Call, compression string) (*web.Buffer, error) {
-	body, err := c.Body()
+	body, err := c.EncodedBody()
 	if err != nil || compression != gzipName {
 		return body, err
 	}

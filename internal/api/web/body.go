@@ -79,11 +79,22 @@ func (b *Buffer) Copied() {
 	}
 }
 
-// Body reads the request's body, waits for its turn to be decoded, and then counts it as further requests if it is
+// Body is EncodedBody, but refuses a body that the client has compressed.
+func (c *Call) Body() (*Buffer, error) {
+	if encoding := c.request.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
+		c.drop()
+		return nil, &wire.InputError{Slug: fault.SlugInvalidBody, Offset: -1,
+			Detail: fmt.Sprintf("the body has the Content-Encoding %.20q: send it without one, since only gRPC and Connect "+
+				"take compressed messages", encoding)}
+	}
+	return c.EncodedBody()
+}
+
+// EncodedBody reads the request's body, waits for its turn to be decoded, and then counts it as further requests if it is
 // large: a body that is refused for lack of memory or turns isn't counted, and one that can't be decoded is. The caller
 // releases the buffer, or drops it: then its memory counts until the call has finished. A body may arrive slowly, so it
 // is an error if the client's credential isn't valid any more when it has arrived.
-func (c *Call) Body() (*Buffer, error) {
+func (c *Call) EncodedBody() (*Buffer, error) {
 	limit, length := c.route.router.bodies.maxBody, c.request.ContentLength
 	if length > limit {
 		c.drop()
