@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -253,6 +254,20 @@ func TestCompressedBodies(t *testing.T) {
 	got := h.Do("POST", "/v1/channels/c/messages", `{"content":1}`,
 		servertest.Header{Name: "Content-Encoding", Value: "identity"})
 	require.Equal(t, 201, got.Status)
+}
+
+// TestIdleConnections: a connection is closed when it had no request for a time, and not during one.
+func TestIdleConnections(t *testing.T) {
+	t.Parallel()
+	h := servertest.Start(t, func(s *servertest.Setup) { s.Limits.IdleTimeout = 50 * time.Millisecond })
+	h.Subscribe("c", "s")
+	conn := h.Connect("")
+	_, err := io.WriteString(conn, "GET "+servertest.At+"/messages?wait=200ms HTTP/1.1\r\nHost: localhost\r\n\r\n")
+	require.NoError(t, err)
+	text, err := io.ReadAll(conn) // until it is closed
+	require.NoError(t, err)
+	require.Equal(t, 1, strings.Count(string(text), "HTTP/1.1 200 OK"))
+	require.NotContains(t, string(text), "Connection: close")
 }
 
 // TestLengthAndChunks: a connection is closed after a request with a length and chunks, however it arrives, and goes on

@@ -18,7 +18,6 @@ import (
 const (
 	headerTimeout = 10 * time.Second // for reading a request's line and headers
 	bodyTimeout   = 30 * time.Second // for reading its body, on top of the longest wait
-	idleTimeout   = 2 * time.Minute  // between requests on a connection
 
 	// pingAfter is how long an HTTP/2 connection may be silent before the server sends a PING. The connection is closed
 	// if the client doesn't answer it, or reads nothing, for as long again.
@@ -129,7 +128,7 @@ func (s *Server) httpServer(ctx context.Context, h http.Handler) *http.Server {
 		ReadHeaderTimeout: headerTimeout,
 		ReadTimeout:       s.readTimeout(),
 		WriteTimeout:      s.service.Limits().MaxWait + web.AnswerTimeout,
-		IdleTimeout:       idleTimeout,
+		IdleTimeout:       s.options.Limits.IdleTimeout,
 		MaxHeaderBytes:    web.MaxHeaderBytes,
 		// OPTIONS * is answered like any unknown path.
 		DisableGeneralOptionsHandler: true,

@@ -36,6 +36,7 @@ const (
 	DefaultMaxBodyBytes int64 = 1 << 20
 	DefaultBodyMemory   int64 = 64 << 20
 	DefaultMaxStreams         = 250
+	DefaultIdleTimeout        = 2 * time.Minute
 	DefaultGrace              = 15 * time.Second
 	DefaultCORSMaxAge         = web.DefaultCORSMaxAge
 )
@@ -91,6 +92,8 @@ type Limits struct {
 	// MaxConnections is how many connections Run serves at a time; 0: no limit. Beyond it a connection gives way that
 	// isn't in use; if all are, a few more are served probes only. The admin listener has a limit of its own.
 	MaxConnections int
+	// IdleTimeout is how long a connection without a request stays open; 0: DefaultIdleTimeout.
+	IdleTimeout time.Duration
 	// StreamAge is how old a stream of messages may become; 0: streams.DefaultAge.
 	StreamAge time.Duration
 	// SocketPatience is how long a WebSocket waits for a credential; 0: streams.DefaultPatience.
@@ -166,6 +169,9 @@ func withDefaults(o Options) Options {
 	}
 	if o.Limits.MaxStreams == 0 {
 		o.Limits.MaxStreams = DefaultMaxStreams
+	}
+	if o.Limits.IdleTimeout == 0 {
+		o.Limits.IdleTimeout = DefaultIdleTimeout
 	}
 	if o.Grace == 0 {
 		o.Grace = DefaultGrace

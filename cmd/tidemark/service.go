@@ -154,7 +154,7 @@ func serverOptions(ctx context.Context, c config.Config, s stores, needs partNee
 			MaxBodyBytes: int64(c.Server.MaxBodyBytes), BodyMemory: int64(c.Server.BodyMemory),
 			AnswerMemory:   int64(c.Server.AnswerMemory),
 			MaxConnections: connections(ctx, c.Server.MaxConnections, needs.log), MaxStreams: c.Server.MaxStreams,
-			StreamAge:    c.Server.StreamAge,
+			IdleTimeout: c.Server.IdleTimeout, StreamAge: c.Server.StreamAge,
 			MaxGRPCBytes: c.GRPC.MessageBytes, QueryPage: c.GRPC.QueryPage,
 		},
 		Clients: server.Clients{

@@ -72,13 +72,25 @@ func (o *origins) check(r *http.Request, of *Route) error {
 	if o.own && !isUnix && !of.Linked && lacksOrigin(r) {
 		return errCrossOrigin
 	}
+	method := r.Method
 	if o.own || of.Socket {
-		r = &http.Request{Method: http.MethodPost, Header: r.Header, Host: r.Host} // Check lets every GET pass
+		method = http.MethodPost // Check lets every GET pass
 	}
-	if o.crossOrigin.Check(r) != nil {
+	host := hostFor(r.Host, r.Header.Get("Origin"))
+	if o.crossOrigin.Check(&http.Request{Method: method, Header: r.Header, Host: host, URL: r.URL}) != nil {
 		return errCrossOrigin
 	}
 	return nil
+}
+
+// hostFor returns a Host header as a browser writes it in the URL of a page: without the port of the page's scheme.
+func hostFor(host, page string) string {
+	for scheme, port := range map[string]string{"https://": ":443", "http://": ":80"} {
+		if strings.HasPrefix(page, scheme) {
+			return strings.TrimSuffix(host, port)
+		}
+	}
+	return host
 }
 
 // lacksOrigin reports whether a request is a browser's and doesn't show for which page it is sent. Without TLS browsers send
@@ -92,7 +104,7 @@ func lacksOrigin(r *http.Request) bool {
 		return false
 	}
 	page, err := url.Parse(h.Get("Referer"))
-	return err != nil || page.Host != r.Host
+	return err != nil || page.Host != hostFor(r.Host, h.Get("Referer"))
 }
 
 // isNavigation reports whether a browser asks for a page to show it in a tab, by a link or an address that was typed.
@@ -158,10 +170,14 @@ func (c CORS) middleware() (m echo.MiddlewareFunc, ok bool) {
 	}
 	return middleware.CORSWithConfig(middleware.CORSConfig{
 		AllowOrigins: c.AllowOrigins,
-		AllowHeaders: append([]string{authorizationHeader, headerContentType, headerRequestID}, c.RequestHeaders...),
+		// Pages that are traced send the last three with each request.
+		AllowHeaders: append([]string{authorizationHeader, headerContentType, headerRequestID, "Traceparent", "Tracestate",
+			"Baggage"}, c.RequestHeaders...),
 		ExposeHeaders: append([]string{headerRequestID, headerRetryAfter, headerLocation, headerChallenge,
 			headerRateLimit, headerRateLimitPolicy}, c.ResponseHeaders...),
-		MaxAge: int(c.MaxAge / time.Second),
+		// Libraries ask with credentials of the browser. The API has none, so that they show nothing of a user.
+		AllowCredentials: !slices.Contains(c.AllowOrigins, "*"),
+		MaxAge:           int(c.MaxAge / time.Second),
 		// AllowMethods is left out: the answer to a preflight request has the methods of the path.
 	}), true
 }

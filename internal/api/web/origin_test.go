@@ -30,6 +30,7 @@ func TestCrossOrigin(t *testing.T) {
 		"a sandboxed frame": {{Name: "Origin", Value: "null"}, {Name: "Sec-Fetch-Site", Value: "cross-site"}},
 		"another port": {{Name: "Origin", Value: "http://127.0.0.1:1"},
 			{Name: "Sec-Fetch-Site", Value: "same-site"}},
+		"the port of another scheme": {{Name: "Origin", Value: "http://localhost"}, {Name: "Host", Value: "localhost:443"}},
 		"an old browser": {{Name: "Origin", Value: servertest.Evil},
 			{Name: "Content-Type", Value: "text/plain"}},
 		"one that hides its origin": {{Name: "Sec-Fetch-Site", Value: "cross-site"}},
@@ -50,6 +51,8 @@ func TestCrossOrigin(t *testing.T) {
 		"no browser":        {{Name: "Content-Type", Value: "text/plain"}},
 		"a page of its own": {{Name: "Origin", Value: h.URL}, {Name: "Sec-Fetch-Site", Value: "same-origin"}},
 		"an old one":        {{Name: "Origin", Value: h.URL}},
+		"the port of https": {{Name: "Origin", Value: "https://localhost"}, {Name: "Host", Value: "localhost:443"}},
+		"the port of http":  {{Name: "Origin", Value: "http://localhost"}, {Name: "Host", Value: "localhost:80"}},
 		"an address bar":    {{Name: "Sec-Fetch-Site", Value: "none"}},
 	} {
 		require.Equal(t, 201, h.Do("POST", "/v1/channels/c/messages", `{"content":1}`, headers...).Status, name)

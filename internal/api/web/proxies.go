@@ -4,6 +4,7 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"strings"
 
 	"github.com/labstack/echo/v4"
 )
@@ -29,6 +30,17 @@ func trust(networks []netip.Prefix) *proxies {
 	return &proxies{extract: echo.ExtractIPFromXFFHeader(options...)}
 }
 
+// withoutPorts removes the ports that some proxies add to the addresses of a header.
+func withoutPorts(forwarded []string) []string {
+	addresses := strings.Split(strings.Join(forwarded, ","), ",")
+	for i, a := range addresses {
+		if with, err := netip.ParseAddrPort(strings.TrimSpace(a)); err == nil {
+			addresses[i] = with.Addr().String()
+		}
+	}
+	return []string{strings.Join(addresses, ",")}
+}
+
 // client returns the address of a request's client. remote is the address of the connection, which may have a port. If
 // remote is a trusted proxy, the client is the last address in the headers that isn't a trusted proxy's, and otherwise
 // remote itself.
@@ -36,7 +48,7 @@ func (p *proxies) client(remote string, forwarded []string) string {
 	if p == nil || len(forwarded) == 0 {
 		return remote
 	}
-	client := p.extract(&http.Request{RemoteAddr: remote, Header: http.Header{forwardedFor: forwarded}})
+	client := p.extract(&http.Request{RemoteAddr: remote, Header: http.Header{forwardedFor: withoutPorts(forwarded)}})
 	if host, _, err := net.SplitHostPort(remote); client == "" || err == nil && client == host {
 		return remote
 	}

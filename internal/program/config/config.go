@@ -52,6 +52,7 @@ type Server struct {
 	AnswerMemory   int // bytes
 	MaxConnections int // 0: as many as the limit on open files allows
 	MaxStreams     int // of one HTTP/2 connection
+	IdleTimeout    time.Duration
 	StreamAge      time.Duration
 }
 

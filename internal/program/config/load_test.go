@@ -59,7 +59,7 @@ func TestDefaults(t *testing.T) {
 	want.Channel = channel.Policy{TTL: 24 * time.Hour, MaxMessageBytes: 256 << 10}
 	want.Server.MaxBodyBytes, want.Server.BodyMemory = 1<<20, 64<<20
 	want.Server.AnswerMemory = 64 << 20
-	want.Server.MaxStreams, want.Server.StreamAge = 250, time.Hour
+	want.Server.MaxStreams, want.Server.IdleTimeout, want.Server.StreamAge = 250, 2*time.Minute, time.Hour
 	want.Access.Tokens.Leeway = 5 * time.Second
 	want.Access.Tokens.Algorithms, want.Access.Tokens.Claim = []string{"RS256", "ES256", "EdDSA"}, jwt.DefaultClaim
 	want.Access.UserLimits = access.Limits{
@@ -154,7 +154,7 @@ func TestEverySource(t *testing.T) {
 		"trust-traces":   "on",
 		"trust-proxies":  "10.0.0.0/8,192.0.2.7",
 		"max-body-bytes": "4 MiB", "body-memory": "5 MiB", "answer-memory": "6MiB", "max-connections": "55",
-		"max-streams": "7", "max-batch": "3", "max-fetch": "40", "fetch-bytes": "65536", "max-wait": "30s",
+		"max-streams": "7", "idle-timeout": "40s", "max-batch": "3", "max-fetch": "40", "fetch-bytes": "65536", "max-wait": "30s",
 		"stream-age":   "30m",
 		"receipt-keys": testKey + "," + testKey, "log-level": "warn", "log-format": "json",
 		"matchmaking":   "off",
@@ -237,6 +237,7 @@ func TestEverySource(t *testing.T) {
 		TrustProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("192.0.2.7/32")},
 	}, fromYAML.Access)
 	require.Equal(t, 4<<20, fromYAML.Server.MaxBodyBytes)
+	require.Equal(t, 40*time.Second, fromYAML.Server.IdleTimeout)
 	require.Equal(t, 40, fromYAML.Limits.DefaultMax, "never more than max-fetch")
 	require.Len(t, fromYAML.Receipts.Keys, 2)
 	require.Len(t, fromYAML.Matchmaking.Queues, 2)

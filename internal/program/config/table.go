@@ -220,7 +220,8 @@ func clientOptions(c *Config) []option {
 			publishedBytes and tickets. Each costs a call to Redis.`).reloadable(),
 		define("trust-proxies", kindList, "", to(&c.Access.TrustProxies, listOf(network)), `
 			Networks of reverse proxies, such as 10.0.0.0/8, whose header X-Forwarded-For is trusted for the client's
-			address: for address-limits, for the limit of invalid credentials and for the log.`),
+			address, with a port or without: for address-limits, for the limit of invalid credentials and for the log.
+			Forwarded isn't read: most proxies pass on what a client writes there.`),
 	}
 }
 
@@ -345,6 +346,9 @@ func limitOptions(c *Config) []option {
 			requests are answered 503. 0: as many as the limit on open files allows.`),
 		define("max-streams", "int", "250", to(&c.Server.MaxStreams, intBetween(1, math.MaxInt32/8)), `
 			Maximum number of requests in progress on one HTTP/2 connection.`),
+		define("idle-timeout", "duration", "2m", to(&c.Server.IdleTimeout, durationBetween(time.Second, time.Hour)), `
+			How long a connection stays open without a request, from 1s to 1h. Behind a load balancer it must be longer than
+			the load balancer's own, which otherwise sends requests on connections that are being closed.`),
 		define("max-batch", "int", "250", to(&c.Limits.MaxBatch, intBetween(1, channel.LargestBatch)), `
 			Maximum number of messages in one publish, from 1 to 3000.`).reloadable(),
 		define("max-fetch", "int", "1000", to(&c.Limits.MaxMax, intFrom(1)), `
