@@ -153,6 +153,18 @@ func characters(d *jsontext.Decoder) (string, error) {
 	return string(text), nil
 }
 
+// ParseBool parses a boolean of a configuration in each of the ways that are usual: true, on, yes and 1, and their
+// opposites, as they are written here.
+func ParseBool(text string) (bool, error) {
+	switch text {
+	case "true", "on", "yes", "1":
+		return true, nil
+	case "false", "off", "no", "0":
+		return false, nil
+	}
+	return false, fmt.Errorf("%q isn't on or off, nor true or false, yes or no, 1 or 0", text)
+}
+
 // unmarshalPlain decodes a number or boolean from a string.
 func unmarshalPlain(d *jsontext.Decoder, v any) error {
 	target := reflect.ValueOf(v).Elem()
@@ -167,10 +179,9 @@ func unmarshalPlain(d *jsontext.Decoder, v any) error {
 	}
 	switch target.Kind() {
 	case reflect.Bool:
-		target.SetBool(text == "true")
-		if text != "true" && text != "false" {
-			err = strconv.ErrSyntax
-		}
+		var value bool
+		value, err = ParseBool(text)
+		target.SetBool(value)
 	case reflect.Float64:
 		var f float64
 		f, err = strconv.ParseFloat(text, 64)

@@ -213,7 +213,7 @@ func TestOptions(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"count":"two"}`:        `count: must be an integer, not "two"`,
 		`{"count":"1e3"}`:        `count: must be an integer, not "1e3"`,
-		`{"on":"yes"}`:           `on: must be true or false, not "yes"`,
+		`{"on":"maybe"}`:         `on: must be true or false, not "maybe"`,
 		`{"factor":"NaN"}`:       `factor: must be a number, not "NaN"`,
 		`{"factor":"1e999"}`:     `factor: must be a number, not "1e999"`,
 		`{"weights":{"a":"Inf"}`: `weights.a: must be a number, not "Inf"`,

@@ -15,10 +15,10 @@ func TestBadYAML(t *testing.T) {
 		{"flag's name", "data-dir: x", "tidemark.yaml:1: data-dir: unknown key; did you mean dataDir?"},
 		{"wrong case", "datadir: x", "tidemark.yaml:1: datadir: unknown key; did you mean dataDir?"},
 		{"dotted", "listen.port: 80", "tidemark.yaml:1: listen.port: unknown key; see tidemark serve --help"},
-		{"nested", "listen: {port: 80}", `tidemark.yaml:1: listen: isn't a value of the kind "host:port"`},
-		{"nothing known", "{redis: {a: {b: 1}}}", `tidemark.yaml:1: redis: isn't a value of the kind "url"`},
+		{"nested", "listen: {port: 80}", `tidemark.yaml:1: listen: must be a plain value, of the kind host:port, not a mapping`},
+		{"nothing known", "{redis: {a: {b: 1}}}", `tidemark.yaml:1: redis: must be a plain value, of the kind url, not a mapping`},
 		{"merge key", "a: &a {grace: 1s}\n<<: *a", "tidemark.yaml:2: <<: unknown key; see tidemark serve --help"},
-		{"list for one", "grace: [1s]", `tidemark.yaml:1: grace: isn't a value of the kind "duration"`},
+		{"list for one", "grace: [1s]", `tidemark.yaml:1: grace: must be a plain value, of the kind duration, not a list`},
 		{"mapping in a list", "corsOrigins: [{a: b}]", "tidemark.yaml:1: corsOrigins: isn't a list of plain values"},
 		{"twice", "grace: 1s\ngrace: 2s", "tidemark.yaml:2: grace: duplicate key, first in line 1"},
 		{"not a mapping", "- a", "tidemark.yaml:1: the file isn't a mapping of keys to values"},
@@ -84,7 +84,7 @@ func TestBadYAML(t *testing.T) {
 func TestBadRules(t *testing.T) {
 	t.Parallel()
 	tests := []struct{ name, yaml, want string }{
-		{"not a list", "channels: {pattern: a}", `tidemark.yaml:1: channels: isn't a value of the kind "rules"`},
+		{"not a list", "channels: {pattern: a}", `tidemark.yaml:1: channels: must be a list of mappings, not a mapping`},
 		{"unknown key", "channels: [{pattern: a}, {pattern: b, maxMsgs: 1}]",
 			"tidemark.yaml:1: channels[1].maxMsgs: unknown member (known: pattern, ttl,"},
 		{"no pattern", "channels: [{ttl: 1h}]", "tidemark.yaml:1: channels[0].pattern: is empty"},
@@ -100,7 +100,7 @@ func TestBadRules(t *testing.T) {
 		{"reader", "channels: [{pattern: a, readers: ['${life}']}]",
 			"tidemark.yaml:1: channels[0].readers[0]: \"${life}\" names a capture"},
 		{"readers", "channels: [{pattern: a, readers: '*'}]", "tidemark.yaml:1: channels[0].readers: must be an array"},
-		{"query", "channels: [{pattern: a, queryToken: yes}]",
+		{"query", "channels: [{pattern: a, queryToken: maybe}]",
 			"tidemark.yaml:1: channels[0].queryToken: must be true or false"},
 		{"nested", "channels: [{pattern: [a]}]", "tidemark.yaml:1: channels[0].pattern: must be a string or a number"},
 		{"schema", "channels: [{pattern: a, schema: /nowhere/a.json}]",

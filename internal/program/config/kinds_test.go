@@ -36,7 +36,7 @@ func TestKindsOfOptions(t *testing.T) {
 		shop + "cacheShards: author":                   `tidemark.yaml:9: cacheShards: "author": the kind can't be read`,
 		shop + "cacheShards: produkt":                  "did you mean product?",
 		"kinds:\ncacheShards: author":                  "",
-		"kinds: []":                                    `tidemark.yaml:1: kinds: isn't a value of the kind "table"`,
+		"kinds: []":                                    `tidemark.yaml:1: kinds: must be a mapping, not a list`,
 		"kinds: {caches: [{name: a, key: b}]}":         `tidemark.yaml:1: kinds.caches[0].key: is "b", it must be`,
 	} {
 		_, err := load(t, yaml, nil, nil)

@@ -260,8 +260,24 @@ func (o option) text(value any) (string, error) {
 			parts = append(parts, part)
 		}
 		return strings.Join(parts, ","), nil
+	case map[string]any:
+		return "", o.mustBe("a mapping")
 	}
-	return "", fmt.Errorf("isn't a value of the kind %q", o.kind)
+	return "", o.mustBe("a list")
+}
+
+// mustBe returns the error of a value that is something else than the option's kind.
+func (o option) mustBe(found string) error {
+	kind := "a plain value, of the kind " + o.kind
+	switch o.kind {
+	case kindQueues:
+		kind = `a mapping of queues by name, such as {"duel": {}}`
+	case kindTable:
+		kind = "a mapping"
+	case kindRules, kindGrants:
+		kind = "a list of mappings"
+	}
+	return fmt.Errorf("must be %s, not %s", kind, found)
 }
 
 // readSources returns the sources, the weakest first, but for those that can't be read.

@@ -269,14 +269,15 @@ func yamlOf(o option, value string) string {
 
 func TestSwitches(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{{"--insecure"}, {"--insecure=on"}, {"--require-credentials=off", "--insecure"}} {
+	for _, args := range [][]string{{"--insecure"}, {"--insecure=on"}, {"--require-credentials=off", "--insecure"},
+		{"--insecure=true"}, {"--insecure=yes"}, {"--insecure=1"}, {"--require-credentials=no", "--insecure"}} {
 		c, err := load(t, "", nil, args)
 		require.NoError(t, err)
 		require.True(t, c.Access.Insecure)
 		require.False(t, c.Access.Closed())
 	}
-	_, err := load(t, "", nil, []string{"--insecure=yes"})
-	require.ErrorContains(t, err, `--insecure: "yes" isn't on or off`)
+	_, err := load(t, "", nil, []string{"--insecure=maybe"})
+	require.ErrorContains(t, err, `--insecure: "maybe" isn't on or off`)
 }
 
 func TestRepeatedListFlag(t *testing.T) {

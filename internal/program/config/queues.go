@@ -26,6 +26,8 @@ func parseQueues(text string) ([]matchmaking.Definition, error) {
 	switch err := strictjson.Unmarshal([]byte(text), &byName); {
 	case errors.As(err, &wrong) && wrong.Path != "":
 		return nil, fmt.Errorf("queues.%w", err)
+	case err != nil && !strings.HasPrefix(strings.TrimSpace(text), "{"):
+		return nil, fmt.Errorf("queues: must be a mapping of queues by name, such as {\"duel\": {}}, not %.32q", text)
 	case err != nil:
 		return nil, fmt.Errorf("queues: %w", err)
 	}

@@ -103,8 +103,8 @@ func TestBadQueues(t *testing.T) {
 	t.Parallel()
 	missing := filepath.Join(t.TempDir(), "missing")
 	tests := []struct{ name, yaml, want string }{
-		{"not a mapping", "queues: [duel]", `tidemark.yaml:1: queues: isn't a value of the kind "queues"`},
-		{"text", "queues: duel", "tidemark.yaml:1: queues: invalid JSON"},
+		{"not a mapping", "queues: [duel]", `tidemark.yaml:1: queues: must be a mapping of queues by name, such as {"duel": {}}, not a list`},
+		{"text", "queues: duel", `tidemark.yaml:1: queues: must be a mapping of queues by name, such as {"duel": {}}, not "duel"`},
 		{"queue that is text", "queues: {duel: fast}",
 			"tidemark.yaml:1: queues.duel: the definition is malformed: must be an object, not a string"},
 		{"name", "queues: {'a b': {}}", `tidemark.yaml:1: queues.a b: the queue's name "a b" must match`},

@@ -11,6 +11,7 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/matchmaking"
 	"github.com/tidemark-dev/tidemark/internal/records/tier"
 	"github.com/tidemark-dev/tidemark/internal/records/tokens"
+	"github.com/tidemark-dev/tidemark/internal/strictjson"
 )
 
 // This file is the table of all options. Each function returns the options of a group, as values of c: their names, the
@@ -50,7 +51,7 @@ func serverOptions(c *Config) []option {
 			Host names under which the service may be called, such as tidemark.example.com or *.example.com. IP
 			addresses and localhost are always allowed. Not set: none if it needs no credentials or listens on a
 			loopback address, and otherwise all names.`),
-		define("trust-traces", kindSwitch, "", to(&c.Server.TrustTraces, onOrOff), `
+		define("trust-traces", kindSwitch, "", to(&c.Server.TrustTraces, strictjson.ParseBool), `
 			Whether the sampled flag of a request's header traceparent alone decides that it is traced. Otherwise
 			OTEL_TRACES_SAMPLER_ARG applies to these requests too, so that clients can't make the service trace all that
 			they send.`),
@@ -98,10 +99,10 @@ func accessOptions(c *Config) []option {
 		define("api-keys", "file", "", to(&c.Access.KeysFile, namedValue(anyText)), `
 			YAML or JSON file with API keys, which tidemark key create --offline writes. Read again when it changes.
 			With this option the service requires credentials.`),
-		define("require-credentials", kindSwitch, "", to(&c.Access.Require, onOrOff), `
+		define("require-credentials", kindSwitch, "", to(&c.Access.Require, strictjson.ParseBool), `
 			Whether to require credentials even if neither api-keys nor jwt-keys is set. API keys can be created
 			through the admin listener, if it is a Unix socket.`),
-		define("insecure", kindSwitch, "", to(&c.Access.Insecure, onOrOff), `
+		define("insecure", kindSwitch, "", to(&c.Access.Insecure, strictjson.ParseBool), `
 			Whether to let everybody do everything on addresses that other machines can reach. Otherwise the service
 			listens there only if it requires credentials.`),
 	}
@@ -227,7 +228,7 @@ func clientOptions(c *Config) []option {
 
 func matchmakingOptions(c *Config) []option {
 	return []option{
-		define("matchmaking", "switch", "on", to(&c.Matchmaking.On, onOrOff), `
+		define("matchmaking", "switch", "on", to(&c.Matchmaking.On, strictjson.ParseBool), `
 			Whether to serve tickets and queues: on or off.`),
 		define("queues", kindQueues, "", to(&c.Matchmaking.Queues, parseQueues), `
 			Queues of tickets: a mapping from name to definition. The queue default always exists. In a flag or
@@ -256,7 +257,7 @@ func matchmakingOptions(c *Config) []option {
 
 func recordOptions(c *Config) []option {
 	return []option{
-		define("records", "switch", "on", to(&c.Records.On, onOrOff), `
+		define("records", "switch", "on", to(&c.Records.On, strictjson.ParseBool), `
 			Whether to serve records, such as sessions, settings, caches and locks: on or off.`),
 		define("kinds", kindTable, "", to(&c.Records.Site, parseSite), `
 			Kinds of records of the site, such as its cached values: a mapping, which docs/records.md describes. Not
@@ -411,7 +412,7 @@ func servingOptions(c *Config) []option {
 			to(&c.Shards.Node.LeaseTTL, durationBetween(minLeaseTTL, maxLeaseTTL)), `
 			How long a shard stays with a node that has stopped responding, before another node gets it. Two ping
 			periods must fit into nine tenths of it.`).onNode("lease-ttl"),
-		define("shard-keep-serving", kindSwitch, "", to(&c.Shards.Node.KeepServing, onOrOff), `
+		define("shard-keep-serving", kindSwitch, "", to(&c.Shards.Node.KeepServing, strictjson.ParseBool), `
 			Whether to continue to answer while Redis can't be reached. Values may then be old, and a node that was
 			paused may answer beside its successor.`).onNode("keep-serving"),
 		define("shard-reload", "duration", "10m", to(&c.Shards.Node.Reload, durationBetween(minReload, forever)), `
@@ -426,7 +427,7 @@ func servingOptions(c *Config) []option {
 			Maximum number of connections of clients. A service has one to each node.`).onNode("max-connections"),
 		shardTokenOption(c, `
 			File with the token that clients must show, also for metrics and profiles. A line end is not part of it.`),
-		define("shard-insecure", kindSwitch, "", to(&c.Shards.Node.Insecure, onOrOff), `
+		define("shard-insecure", kindSwitch, "", to(&c.Shards.Node.Insecure, strictjson.ParseBool), `
 			Whether to let everybody read on addresses that other machines can reach. Otherwise the node listens there
 			only with shard-token-file or tls-client-ca.`).onNode("insecure"),
 	}

@@ -324,12 +324,6 @@ func replicas(text string) (string, error) {
 	return text, nil
 }
 
-// onOrOff parses on or off.
-func onOrOff(text string) (bool, error) {
-	word, err := oneOfWords("on", "off")(text)
-	return word == "on", err
-}
-
 // parseKeyForm parses a form of keys, and reports whether it is plain.
 func parseKeyForm(text string) (plain bool, err error) {
 	word, err := oneOfWords("braces", "plain")(text)
