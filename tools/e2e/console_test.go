@@ -387,19 +387,15 @@ func TestConsoleAccess(t *testing.T) {
 // writeKeys returns keys with grants, by their names here, and the file for --api-keys.
 func writeKeys(t *testing.T, grants map[string]string) (keys map[string]string, file string) {
 	t.Helper()
-	keys, entries := map[string]string{}, ""
+	keys, file = map[string]string{}, filepath.Join(t.TempDir(), "keys.yaml")
 	for name, grants := range grants {
-		var entry bytes.Buffer
-		cmd := exec.CommandContext(t.Context(), setting(t, "TIDEMARK_TEST_BINARY"), "key", "create", "--offline",
+		cmd := exec.CommandContext(t.Context(), setting(t, "TIDEMARK_TEST_BINARY"), "key", "create", "--append", file,
 			"--grants", grants)
-		cmd.Stderr = &entry
+		cmd.Stderr = os.Stderr
 		text, err := cmd.Output()
-		require.NoError(t, err, entry.String())
+		require.NoError(t, err)
 		keys[name] = strings.TrimSpace(string(text))
-		entries += entry.String()
 	}
-	file = filepath.Join(t.TempDir(), "keys.yaml")
-	require.NoError(t, os.WriteFile(file, []byte(entries), 0o600))
 	return keys, file
 }
 

@@ -1,6 +1,7 @@
 package keys
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -57,14 +58,46 @@ func (f *file) read() (map[string]*entry, error) {
 	return keys, nil
 }
 
+// Append adds a key to a file, which is made if there is none. It changes nothing unless the file is a list of keys then.
+func Append(path string, k Key) (err error) {
+	entry, err := json.Marshal(k)
+	if err != nil {
+		return fmt.Errorf("encode the key: %w", err)
+	}
+	opened, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, opened.Close()) }()
+	text, err := io.ReadAll(io.LimitReader(opened, maxFileBytes+1))
+	if err != nil {
+		return err
+	}
+	line := fmt.Sprintf("- %s\n", entry)
+	if len(text) > 0 && text[len(text)-1] != '\n' {
+		line = "\n" + line
+	}
+	if _, err := parseFile(append(text, line...)); err != nil {
+		return fmt.Errorf("with the line %q %s would not be a YAML list: %w", line, path, err)
+	}
+	if _, err = opened.WriteString(line); err != nil { // perhaps a part of it is there
+		err = errors.Join(err, opened.Truncate(int64(len(text))))
+	}
+	return err
+}
+
 // parseFile parses a YAML or JSON list of keys. Its errors name the key by its place in the list, counted from 1.
 func parseFile(text []byte) (map[string]*entry, error) {
 	if len(text) > maxFileBytes {
 		return nil, fmt.Errorf("has more than %d bytes", maxFileBytes)
 	}
 	var values []any
-	if err := yaml.Unmarshal(text, &values); err != nil {
+	d := yaml.NewDecoder(bytes.NewReader(text))
+	if err := d.Decode(&values); err != nil && !errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("isn't a list of API keys: %w", err)
+	}
+	if err := d.Decode(new(any)); !errors.Is(err, io.EOF) { // keys there would be left out
+		return nil, errors.New("has something after the list of API keys")
 	}
 	if len(values) > MaxKeys {
 		return nil, fmt.Errorf("has %d API keys, %d are allowed", len(values), MaxKeys)

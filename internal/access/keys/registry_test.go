@@ -494,8 +494,8 @@ func TestTheFile(t *testing.T) {
 
 		ended := false
 		defer r.Notify(func() { ended = true })()
-		for _, bad := range []string{"- id: x\n", "", "{}", "- 1", lineA + lineA, lineA[:20], "- {}", "a: b",
-			strings.Replace(lineA, "grants", "Grants", 1)} {
+		for _, bad := range []string{"[]\n" + lineA, "- id: x\n", "", "{}", "- 1", lineA + lineA, lineA[:20], "- {}",
+			"a: b", strings.Replace(lineA, "grants", "Grants", 1)} {
 			if bad == "" {
 				require.NoError(t, os.Remove(path))
 			} else {

@@ -24,7 +24,8 @@ func newKey(t cli.Terminal) *cobra.Command {
 // keyFlags describe a new key.
 type keyFlags struct {
 	description, grants, limits, expires string
-	offline, json                        bool
+	file                                 string // to which the key is added
+	json                                 bool
 }
 
 func newKeyCreate(t cli.Terminal) *cobra.Command {
@@ -35,9 +36,9 @@ func newKeyCreate(t cli.Terminal) *cobra.Command {
 		Short:      "Create an API key and print it",
 		Long: `Create an API key and print it, alone, on standard output. It is printed only this once: the service keeps its SHA-256.
 
-With --offline no service is needed: the line for the service's --api-keys file is printed on standard error.`,
+With --append no service is needed: the key's entry is added to the YAML file of the service's --api-keys.`,
 		Example: `  tidemark key create --description shop --grants '[{"actions":["publish"],"channels":["orders.*"]}]' > shop.key
-  tidemark key create --offline --description shop --grants shop.json > shop.key 2>> keys.yaml`,
+  tidemark key create --append keys.yaml --description shop --grants shop.json > shop.key`,
 		Args: cli.Arguments(0, 0),
 	}
 	connection := cli.AddAdministration(cmd, t, 5*time.Second)
@@ -49,14 +50,14 @@ With --offline no service is needed: the line for the service's --api-keys file 
 	cmd.Flags().StringVar(&f.expires, "expires", "",
 		"`WHEN` the end of the key: a duration such as 90d or 12h, or a time such as 2030-01-31T12:00:00Z (default: never)")
 	cmd.Flags().BoolVar(&f.json, cli.JSONFlag, false, "print a line of JSON: CreatedKey")
-	cmd.Flags().BoolVar(&f.offline, "offline", false, "print the key's line for the --api-keys file, and send nothing")
+	cmd.Flags().StringVar(&f.file, "append", "", "`FILE` add the key to this file of --api-keys, and send nothing")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		n, err := f.newKey(time.Now())
 		if err != nil {
 			return err
 		}
-		if f.offline {
-			return f.createOffline(t, n)
+		if f.file != "" {
+			return f.appendKey(t, n)
 		}
 		c, err := connection.Open()
 		if err != nil {
@@ -125,20 +126,17 @@ func (f *keyFlags) print(t cli.Terminal, created client.CreatedKey) error {
 	return err
 }
 
-// createOffline makes a key, and prints it and its line for the file of keys.
-func (f *keyFlags) createOffline(t cli.Terminal, n client.NewKey) error {
+// appendKey makes a key, adds it to the file of keys, and prints it.
+func (f *keyFlags) appendKey(t cli.Terminal, n client.NewKey) error {
 	k, text, err := keys.Generate(keys.NewKey{Description: n.Description, Grants: n.Grants, Limits: n.Limits,
 		Expires: n.Expires}, time.Now())
 	if err != nil {
 		return &cli.UsageError{Err: err}
 	}
-	line, err := json.Marshal(k)
-	if err != nil {
-		return fmt.Errorf("encode the key's line: %w", err)
+	if err := keys.Append(f.file, k); err != nil {
+		return fmt.Errorf("add the key: %w", err)
 	}
-	if _, err := fmt.Fprintf(t.Stderr, "- %s\n", line); err != nil {
-		return err
-	}
+	t.Report("added API key %s to %s; the key itself is printed only this once", k.ID, f.file)
 	return f.print(t, client.CreatedKey{Key: client.Key{ID: k.ID, NewKey: n, Created: k.Created}, Text: text})
 }
 

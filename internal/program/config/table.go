@@ -97,7 +97,7 @@ func tlsOptions(c *Config) []option {
 func accessOptions(c *Config) []option {
 	return []option{
 		define("api-keys", "file", "", to(&c.Access.KeysFile, namedValue(anyText)), `
-			YAML or JSON file with API keys, which tidemark key create --offline writes. Read again when it changes.
+			YAML or JSON file with API keys, which tidemark key create --append writes. Read again when it changes.
 			With this option the service requires credentials.`),
 		define("require-credentials", kindSwitch, "", to(&c.Access.Require, strictjson.ParseBool), `
 			Whether to require credentials even if neither api-keys nor jwt-keys is set. API keys can be created

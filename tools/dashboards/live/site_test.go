@@ -133,17 +133,12 @@ func startSite(t *testing.T) *site {
 // newKey makes an API key, adds it to a file, and returns the path of a file that has only the key.
 func (s *site) newKey(keys, name string, flags ...string) string {
 	s.t.Helper()
-	var key, entry bytes.Buffer
-	cmd := exec.CommandContext(s.t.Context(), s.program, append([]string{"key", "create", "--offline"}, flags...)...)
-	cmd.Stdout, cmd.Stderr = &key, &entry
-	require.NoError(s.t, cmd.Run(), "%s", &entry)
-	file, err := os.OpenFile(keys, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	cmd := exec.CommandContext(s.t.Context(), s.program, append([]string{"key", "create", "--append", keys}, flags...)...)
+	cmd.Stderr = os.Stderr
+	key, err := cmd.Output()
 	require.NoError(s.t, err)
-	_, err = file.Write(entry.Bytes())
-	require.NoError(s.t, err)
-	require.NoError(s.t, file.Close())
 	path := filepath.Join(s.dir, name)
-	require.NoError(s.t, os.WriteFile(path, bytes.TrimSpace(key.Bytes()), 0o600))
+	require.NoError(s.t, os.WriteFile(path, bytes.TrimSpace(key), 0o600))
 	return path
 }
 
