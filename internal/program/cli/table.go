@@ -2,7 +2,6 @@ package cli
 
 import (
 	"io"
-	"slices"
 	"strings"
 	"text/tabwriter"
 	"unicode/utf8"
@@ -11,12 +10,14 @@ import (
 )
 
 const (
-	tableGap    = 2 // spaces between columns
-	leastColumn = 8 // the width that a column isn't made narrower than
+	tableGap    = 2  // spaces between columns
+	leastColumn = 8  // the width that a column isn't made narrower than
+	longestWord = 64 // that isn't broken, such as an ID or an address: it is to be copied
 )
 
 // WriteTable writes rows, whose cells are separated by tabs, with aligned columns. Characters of cells that can't be
-// printed are escaped. If w is a terminal and the table is wider than that, cells are broken into several lines.
+// printed are escaped. If w is a terminal and the table is wider than that, cells are broken into several lines between
+// words; a table whose words need more room stays wider.
 func WriteTable(w io.Writer, rows string) error {
 	return writeTable(w, rows, Terminal{Stdout: w}.Width())
 }
@@ -42,7 +43,7 @@ func writeTable(w io.Writer, rows string, width int) error {
 }
 
 // columnWidths returns the widths of the columns. While their sum is beyond width, the widest of those gets narrower
-// whose cells can be broken between words; then the widest of all.
+// whose cells can be broken between words.
 func columnWidths(cells [][]string, width int) []int {
 	var widths, words []int // the longest cell, and the longest part of one that isn't broken between words
 	for _, row := range cells {
@@ -52,7 +53,7 @@ func columnWidths(cells [][]string, width int) []int {
 			}
 			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
 			for word := range strings.FieldsSeq(strings.ReplaceAll(cell, ",", ", ")) {
-				words[i] = max(words[i], utf8.RuneCountInString(word))
+				words[i] = max(words[i], min(utf8.RuneCountInString(word), longestWord))
 			}
 		}
 	}
@@ -62,9 +63,6 @@ func columnWidths(cells [][]string, width int) []int {
 	}
 	for ; width > 0 && sum > width; sum-- {
 		narrower := widest(widths, words)
-		if narrower < 0 {
-			narrower = widest(widths, slices.Repeat([]int{leastColumn}, len(widths)))
-		}
 		if narrower < 0 {
 			break
 		}

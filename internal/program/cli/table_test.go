@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -16,8 +17,8 @@ func TestWriteTable(t *testing.T) {
 	}{
 		{0, "KEY  DESCRIPTION\n1    words that need more room\n22   unbreakable-name\n"},
 		{80, "KEY  DESCRIPTION\n1    words that need more room\n22   unbreakable-name\n"},
-		{19, "KEY  DESCRIPTION\n1    words that\n     need more room\n22   unbreakable-na\n     me\n"},
-		{1, "KEY  DESCRIPT\n     ION\n1    words\n     that\n     need\n     more\n     room\n22   unbreaka\n     ble-name\n"},
+		{21, "KEY  DESCRIPTION\n1    words that need\n     more room\n22   unbreakable-name\n"},
+		{1, "KEY  DESCRIPTION\n1    words that need\n     more room\n22   unbreakable-name\n"},
 	} {
 		var out bytes.Buffer
 		require.NoError(t, writeTable(&out, rows, c.width))
@@ -25,7 +26,7 @@ func TestWriteTable(t *testing.T) {
 	}
 }
 
-// TestTablesBreakBetweenWords checks that a cell is broken between words, or else after commas, and cells without them last.
+// TestTablesBreakBetweenWords checks that a cell is broken between words, or else after commas, and a very long word.
 func TestTablesBreakBetweenWords(t *testing.T) {
 	t.Parallel()
 	var out bytes.Buffer
@@ -34,6 +35,10 @@ func TestTablesBreakBetweenWords(t *testing.T) {
 012345678901  publish,queue,  a few words
               read            more
 `, out.String())
+
+	out.Reset()
+	require.NoError(t, writeTable(&out, "A\tB\n1\t"+strings.Repeat("x", 100)+"\n", 40))
+	require.Equal(t, "A  B\n1  "+strings.Repeat("x", longestWord)+"\n   "+strings.Repeat("x", 100-longestWord)+"\n", out.String())
 }
 
 func TestTablesAreOfPrintableText(t *testing.T) {

@@ -2,12 +2,14 @@ package commands
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/clock"
+	"github.com/tidemark-dev/tidemark/internal/matchmaking"
 	"github.com/tidemark-dev/tidemark/internal/program/cli"
 )
 
@@ -17,15 +19,16 @@ func newChannelList(t cli.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list [PREFIX]",
 		Short: "List channels, with their clocks and numbers of subscribers",
-		Long: `List channels whose names begin with PREFIX, or all. The service reads them from Redis in small steps: of
-many keys that takes a while, and little from others. Channels are in no order, and one can be listed twice.`,
+		Long: `List channels whose names begin with PREFIX, or all; those of tickets are in the table only with a PREFIX. The service
+reads them from Redis in small steps: of many keys that takes a while, and little from others. Channels are in no order,
+and one can be listed twice.`,
 		Args: cli.Arguments(0, 1),
 	}
 	connection := cli.AddAdministration(cmd, t, 5*time.Second)
 	cmd.Flags().BoolVar(&asJSON, cli.JSONFlag, false, "print a line of JSON for each channel, as in ChannelList")
 	cmd.Flags().IntVar(&limit, "limit", 1000, "how many channels to list at most; 0: all")
 	connection.Handle(func(ctx context.Context, c *client.Client, args []string) error {
-		prefix, listed := "", 0
+		prefix, listed, ofTickets := "", 0, 0
 		if len(args) > 0 {
 			prefix = args[0]
 		}
@@ -33,6 +36,10 @@ many keys that takes a while, and little from others. Channels are in no order, 
 		for channel, err := range c.Channels(ctx, prefix) {
 			if err != nil {
 				return err
+			}
+			if prefix == "" && !asJSON && strings.HasPrefix(string(channel.Channel), matchmaking.ChannelPrefix) {
+				ofTickets++
+				continue
 			}
 			if limit > 0 && listed == limit {
 				t.Report("there are more channels than --limit, %d", limit)
@@ -44,6 +51,10 @@ many keys that takes a while, and little from others. Channels are in no order, 
 				ttl.Round(time.Second)); err != nil {
 				return err
 			}
+		}
+		if ofTickets > 0 {
+			t.Report("the channels of tickets are left out (%d); tidemark channel list %s lists them", ofTickets,
+				matchmaking.ChannelPrefix)
 		}
 		return channels.end()
 	})
