@@ -119,6 +119,12 @@ func unknownFlag(cmd *cobra.Command, err error) string {
 	if !errors.As(err, &unknown) {
 		return ""
 	}
+	switch name := unknown.GetSpecifiedName(); {
+	case name == "server" && cmd.Flags().Lookup("admin") != nil:
+		return "; this command calls the admin address, --admin"
+	case name == "admin" && cmd.Flags().Lookup("server") != nil:
+		return "; this command calls the address for clients, --server"
+	}
 	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
 	meant := suggest.Near(unknown.GetSpecifiedName(), names)
