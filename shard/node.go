@@ -265,7 +265,7 @@ func (n *Node[K, ID, V]) refused(ctx context.Context, why error) {
 func (n *Node[K, ID, V]) report(ctx context.Context, reason string, err error) {
 	u := &unready{reason: reason, err: err}
 	if last := n.why.Swap(u); last.reason != reason {
-		n.o.Logger.InfoContext(ctx, "the node doesn't answer", "reason", u)
+		n.o.Logger.InfoContext(ctx, "the node can't answer yet", "reason", u)
 	}
 }
 

@@ -230,7 +230,7 @@ func meaning(level storage.DurabilityLevel) string {
 	case storage.DurableSnapshot:
 		return "a crash can lose everything since the last snapshot"
 	case storage.DurableMemory:
-		return "a restart of the storage loses everything"
+		return "a restart of Redis loses everything, since it keeps no file"
 	case storage.DurableUnknown:
 	}
 	return "the storage doesn't report its durability"

@@ -92,7 +92,7 @@ func TestShardsMissing(t *testing.T) {
 	})
 	require.Len(t, found, 1)
 	require.Equal(t, "topic", found[0].About)
-	require.Equal(t, "64 of 64 shards of topic have no node: east 0-63", found[0].Text)
+	require.Equal(t, "shards of topic without a node: 64 of 64 (in east: 0-63)", found[0].Text)
 	cache := shownBy[wire.ShardedCaches](t, s, "/v1/shards").Caches[0]
 	require.Len(t, cache.Missing, 64)
 	require.Equal(t, found[0].Severity, cache.Severity)

@@ -258,13 +258,13 @@ func TestSummary(t *testing.T) {
 	whole := dc("whole", func(int) bool { return false })
 	some := dc("east", func(i int) bool { return i >= 3 && i <= 14 || i == 20 })
 	require.Empty(t, layout.Summary("topic", []shard.DC{whole}))
-	require.Equal(t, "13 of 128 shards of topic have no node: east 3-14, 20",
+	require.Equal(t, "shards of topic without a node: 13 of 128 (in east: 3-14, 20)",
 		layout.Summary("topic", []shard.DC{some, whole}))
 	some.Shards[0].Loaded = false
-	require.Equal(t, "13 of 64 shards of topic have no node: east 3-14, 20; 1 of 64 shards of topic are not loaded yet: "+
-		"east 0; topic has no layout in west", layout.Summary("topic", []shard.DC{some, {Name: "west"}}))
+	require.Equal(t, "shards of topic without a node: 13 of 64 (in east: 3-14, 20); shards of topic that are being loaded: "+
+		"1 of 64 (in east: 0); topic has no layout in west", layout.Summary("topic", []shard.DC{some, {Name: "west"}}))
 	even := dc("even", func(i int) bool { return i%2 == 0 })
-	require.Equal(t, "32 of 64 shards of topic have no node: even 0, 2, 4, 6, 8, 10, 12, 14, and 24 more ranges",
+	require.Equal(t, "shards of topic without a node: 32 of 64 (in even: 0, 2, 4, 6, 8, 10, 12, 14, and 24 more ranges)",
 		layout.Summary("topic", []shard.DC{even}))
 	require.Equal(t, "topic has no layout in any data centre: tidemark shards layout", layout.Summary("topic", nil))
 }

@@ -104,10 +104,10 @@ func Summary(cache string, dcs []shard.DC) string {
 		}
 	}
 	if n, which := those(dcs, func(h shard.Holder) bool { return h.Left == 0 }); n > 0 {
-		parts = append(parts, fmt.Sprintf("%d of %d shards of %s have no node: %s", n, all, cache, which))
+		parts = append(parts, fmt.Sprintf("shards of %s without a node: %d of %d (%s)", cache, n, all, which))
 	}
 	if n, which := those(dcs, func(h shard.Holder) bool { return h.Left > 0 && !h.Loaded }); n > 0 {
-		parts = append(parts, fmt.Sprintf("%d of %d shards of %s are not loaded yet: %s", n, all, cache, which))
+		parts = append(parts, fmt.Sprintf("shards of %s that are being loaded: %d of %d (%s)", cache, n, all, which))
 	}
 	if len(without) > 0 {
 		parts = append(parts, fmt.Sprintf("%s has no layout in %s", cache, strings.Join(without, ", ")))
@@ -116,7 +116,7 @@ func Summary(cache string, dcs []shard.DC) string {
 }
 
 // those returns the number of shards for which is returns true, and their ranges by data centre, such as
-// "east 3-14, 17; west 0".
+// "in east: 3-14, 17; in west: 0".
 func those(dcs []shard.DC, is func(shard.Holder) bool) (n int, which string) {
 	var parts []string
 	for _, dc := range dcs {
@@ -140,7 +140,7 @@ func those(dcs []shard.DC, is func(shard.Holder) bool) (n int, which string) {
 			ranges = append(ranges[:shownRanges], fmt.Sprintf("and %d more ranges", more))
 		}
 		if len(ranges) > 0 {
-			parts = append(parts, dc.Name+" "+strings.Join(ranges, ", "))
+			parts = append(parts, "in "+dc.Name+": "+strings.Join(ranges, ", "))
 		}
 	}
 	return n, strings.Join(parts, "; ")

@@ -125,8 +125,8 @@ function Simulation({ queue, text, ready }) {
     ${action.error && html`<${Failure} error=${action.error} />`}
     ${r && html`<div class="scroll">
         <table class="compare"><thead>
-            <tr><th scope="col"><span class="spoken">Figure</span></th><th scope="col" class="end">Today</th>
-        <th scope="col" class="end">Changed</th></tr></thead>
+            <tr><th scope="col"><span class="spoken">Figure</span></th><th scope="col" class="end">As it is</th>
+        <th scope="col" class="end">With the change</th></tr></thead>
       <tbody>${rowsOf(r).map(([label, a, b, format, lower]) =>
             html`<tr key=${label}><th scope="row">${label}</th><td class="end">${format(a)}</td>
         <td class=${"end " + judged(a, b, lower)}>${format(b)}</td></tr>`)}</tbody></table></div>`}

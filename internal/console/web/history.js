@@ -65,7 +65,7 @@ export function LastHour({ queue, chartsOf }) {
   if (!points && error) return html`<${Failure} error=${error} />`;
   return html`<section aria-label="The last hour" aria-busy=${!points} class="stack">
     <div class="row-of"><h2>The last hour</h2>
-      <span class="dim">of the server that answers, a point every ten seconds</span></div>
+      <span class="dim">as this server has counted it, every ten seconds</span></div>
     <div class="charts">${charts.map((c) => html`<${Chart} key=${c.title} ...${c} />`)}</div>
   </section>`;
 }

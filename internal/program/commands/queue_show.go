@@ -58,7 +58,7 @@ func writeQueue(w io.Writer, d client.QueueDescription) error {
 	}
 	waits := "no match was made recently"
 	if d.Waits != nil {
-		waits = fmt.Sprintf("%s, 9 of 10 at most %s, 99 of 100 at most %s", ms(d.Waits.P50), ms(d.Waits.P90),
+		waits = fmt.Sprintf("p50 %s, p90 %s, p99 %s", ms(d.Waits.P50), ms(d.Waits.P90),
 			ms(d.Waits.P99))
 	}
 	matches := fmt.Sprintf("%s, %d teams of %d, %s", o.Match.Function, o.Match.Teams, o.Match.TeamSize, o.Assigner.Kind)

@@ -59,7 +59,7 @@ func (l *layoutCommand) run(ctx context.Context, store shard.Layouts) error {
 	}
 	for _, dc := range all { // before anything is written
 		if slices.Contains(l.dcs, dc.Name) && dc.Layout.Generation > 0 && !slices.Equal(dc.Layout.Starts, l.wanted) {
-			return fmt.Errorf("data centre %s is split into %d shards already: see tidemark shards reshard --help",
+			return fmt.Errorf("data centre %s already has another layout (shards: %d): see tidemark shards reshard --help",
 				dc.Name, len(dc.Layout.Starts))
 		}
 	}
