@@ -39,6 +39,30 @@ func TestFilesOfThePages(t *testing.T) {
 	}
 }
 
+// shellBlocks matches the code blocks that a reader pastes into a shell.
+var shellBlocks = regexp.MustCompile("(?s)```sh\n(.*?)```")
+
+// shellComments matches the comments in them.
+var shellComments = regexp.MustCompile(`(?m)(?:^|\s)#(?: .*)?$`)
+
+// TestShellComments checks that zsh doesn't wait for more after a comment: it reads one that is typed or pasted as words,
+// so that a single apostrophe begins a text.
+func TestShellComments(t *testing.T) {
+	t.Parallel()
+	comments := 0
+	for _, page := range files(t, ".md") {
+		for _, block := range shellBlocks.FindAllStringSubmatch(read(t, page), -1) {
+			for _, comment := range shellComments.FindAllString(block[1], -1) {
+				comments++
+				for _, quote := range []string{"'", `"`, "`"} {
+					require.Zero(t, strings.Count(comment, quote)%2, "%s: %s", page, comment)
+				}
+			}
+		}
+	}
+	require.Greater(t, comments, 50)
+}
+
 // steps matches the rows of the page that name a file: its path, and the function in it, if it is Go.
 var steps = regexp.MustCompile("(?m)^\\| .* \\| `([a-z0-9_/]+\\.(?:go|lua))` \\| (?:`([A-Za-z.]+)` )?\\|$")
 

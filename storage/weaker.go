@@ -59,7 +59,7 @@ func (s Description) Warnings() []string {
 	switch d.Level {
 	case DurableMemory:
 		w = append(w,
-			"neither the append-only file nor snapshots are on: a restart of the storage loses everything; set appendonly yes")
+			"neither the append-only file nor snapshots are on: a restart of Redis loses everything; set appendonly yes")
 	case DurableSnapshot:
 		w = append(w,
 			"the append-only file isn't on, or isn't synced: a crash loses what came after the last snapshot; set appendonly yes and appendfsync everysec")
