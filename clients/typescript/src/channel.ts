@@ -36,7 +36,7 @@ export function newId(): string {
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), (b) => b.toString(16).padStart(2, "0")).join("");
 }
 
-/** A channel of the service, whose messages have contents of a type. The service doesn't know it, nor does it check it. */
+/** A channel of the service. Nothing checks that contents have the type T. */
 export class Channel<T = unknown> {
   constructor(
     readonly name: string,

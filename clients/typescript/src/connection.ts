@@ -126,7 +126,7 @@ export class Connection implements Hub, Link {
       return;
     }
     route.held = true;
-    pause(backoff(route.failures++, error), this.#closed.signal).then(() => {
+    pause(backoff(route.failures++, error), route.signal).then(() => {
       route.held = false;
       this.#transport?.changed();
     }, () => {});
@@ -164,7 +164,7 @@ export class Connection implements Hub, Link {
       const proved = this.#provedAt > 0;
       const lasted = proved && Date.now() - this.#provedAt >= stable;
       if (lasted) [failures, earlyBreaks, fallbacks] = [0, 0, at && fallbacks];
-      else if (proved) failures = Math.min(failures, 1); // it answers, or another server does
+      else if (proved && error?.slug !== "unreadable") failures = Math.min(failures, maxEarlyBreaks); // others answer
       const unanswered = !error?.slug || !error.status || absent(error);
       const broken = proved ? !lasted && ++earlyBreaks >= maxEarlyBreaks : unanswered;
       if (broken && at + 1 < transports.length) {

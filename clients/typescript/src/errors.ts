@@ -64,12 +64,24 @@ export function unreadable(cause?: unknown, text = "what has arrived can't be re
 /** otherType returns the error for a successful answer that the service doesn't send, such as the page of a proxy. */
 export function otherType(answer: Response, expected: string, cause?: unknown): TidemarkError {
   const type = answer.headers.get("Content-Type") ?? "without a type";
-  return unreadable(cause, `${expected} is expected, and the answer is ${type}: is the service at ${answer.url}?`);
+  if (type.includes(expected.toLowerCase())) return unreadable(cause);
+  return unreadable(cause, `the answer is ${type} in place of ${expected}: is the service at ${answer.url}?`);
 }
 
-/** noToken returns the error for something else than a token, such as a page of a proxy that asks the user to log in. */
-export function noToken(): TidemarkError {
-  return unreadable(undefined, "the token isn't one: it is empty, or has a character that a token can't have");
+/**
+ * noToken returns the error for something else than a token, such as a page that asks the user to log in. A function
+ * may return another one later.
+ */
+export function noToken(another: boolean): TidemarkError {
+  const text = "the token is empty or has an invalid character";
+  return new TidemarkError(401, "credentials-invalid", text, another ? 1 : undefined);
+}
+
+/** failedToken throws the error of a function for tokens that has failed. */
+export function failedToken(cause: unknown): never {
+  if (cause instanceof TidemarkError) throw cause;
+  const text = `the function for tokens has failed: ${String(cause)}`;
+  throw new TidemarkError(401, "credentials-invalid", text, 1, undefined, { cause });
 }
 
 /** parse returns the JSON object of an answer, an event or a frame. */

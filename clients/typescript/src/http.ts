@@ -1,4 +1,4 @@
-import { answerError, noToken, otherType, parse, TidemarkError, unreachable } from "./errors.js";
+import { answerError, failedToken, noToken, otherType, parse, TidemarkError, unreachable } from "./errors.js";
 import { backoff, limited, pause, within } from "./pace.js";
 
 /**
@@ -33,17 +33,17 @@ export class Http {
 
   constructor(
     base: URL | undefined,
-    readonly tokens: TokenSource | undefined,
+    readonly tokens: string | TokenSource | undefined,
     readonly retryFor: number,
     readonly fetch: typeof globalThis.fetch,
   ) {
     this.#base = base;
   }
 
-  /** The service's URL. Without one there is no page whose origin could be meant, as when a server makes a page. */
+  /** The service's URL. It throws if the client has none, as where a server makes a page. */
   get base(): URL {
     if (this.#base) return this.#base;
-    throw new TidemarkError(400, "invalid-url", "there is no page whose origin has the service: give the client a URL");
+    throw new TidemarkError(400, "invalid-url", "without a page the client needs the absolute URL of the service");
   }
 
   /** url returns the URL of a path below /v1, whose names are escaped. It refuses names that a URL can't have. */
@@ -61,17 +61,23 @@ export class Http {
 
   /** token returns the credential, or undefined if the client has none. */
   async token(): Promise<string | undefined> {
-    if (!this.tokens || this.#token !== undefined) return this.#token;
-    this.#asking ??= Promise.resolve().then(this.tokens).finally(() => (this.#asking = undefined));
-    const token = (await this.#asking).trim();
-    if (!/^[!-~]+$/.test(token)) throw noToken();
+    const { tokens } = this;
+    if (tokens === undefined || this.#token !== undefined) return this.#token;
+    const ask = typeof tokens === "function" ? tokens : () => tokens;
+    this.#asking ??= Promise.resolve().then(ask).finally(() => (this.#asking = undefined));
+    const token = String((await this.#asking.catch(failedToken)) ?? "").trim();
+    if (!/^[!-~]+$/.test(token)) throw noToken(typeof tokens === "function");
     return (this.#token = token);
   }
 
-  /** refused notes that the service has refused a credential. It reports whether a new one can be asked for. */
-  refused(token: string | undefined): boolean {
+  /**
+   * refused drops the credential that the service has refused with an error. It reports whether another one can be
+   * asked for at once. A token that becomes valid later is kept: another one could begin even later.
+   */
+  refused(token: string | undefined, error: unknown): boolean {
+    if (!(error instanceof TidemarkError) || !error.credential || error.temporary) return false;
     if (this.#token === token) this.#token = undefined;
-    return this.tokens !== undefined;
+    return typeof this.tokens === "function";
   }
 
   /** open tries once, with a new token if the first one is refused, and returns the answer if it is a success. */
@@ -96,7 +102,7 @@ export class Http {
       }
       if (answer.ok) return answer;
       const error = await answerError(answer);
-      if (!error.credential || renewed || !this.refused(token)) throw error;
+      if (renewed || !this.refused(token, error)) throw error;
     }
   }
 
@@ -105,10 +111,13 @@ export class Http {
     let late = false;
     try {
       return await limited(call.signal, answerTimeout + (call.wait ?? 0), async (signal) => {
-        signal.addEventListener("abort", () => (late = true));
-        const answer = await this.open(path, { ...call, signal });
-        const text = await answer.text();
-        return text === "" ? (undefined as T) : parse<T>(text, (cause) => otherType(answer, "JSON", cause));
+        try {
+          const answer = await this.open(path, { ...call, signal });
+          const text = await answer.text();
+          return text === "" ? (undefined as T) : parse<T>(text, (cause) => otherType(answer, "JSON", cause));
+        } finally {
+          late = signal.aborted;
+        }
       });
     } catch (cause) {
       call.signal?.throwIfAborted();

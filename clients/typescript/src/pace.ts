@@ -40,12 +40,12 @@ export async function within<T>(promise: Promise<T>, signal?: AbortSignal): Prom
   return Promise.race([aborted, promise]).finally(() => done.abort());
 }
 
-/** The controllers that are aborted with a signal. It has one listener for all: Node warns of more than ten. */
+/** The controllers that are aborted with a signal. It has one listener for all, because Node warns above ten. */
 const followers = new WeakMap<AbortSignal, Set<AbortController>>();
 
 /**
- * joined returns a controller that is aborted with a signal. Aborting it lets go of the signal, which may live longer.
- * Browsers before 2024 have no AbortSignal.any.
+ * joined returns a controller that is aborted when a signal is. Abort it to remove it from the signal, which may live
+ * longer. Browsers before 2024 have no AbortSignal.any.
  */
 export function joined(signal: AbortSignal | undefined): AbortController {
   const follower = new AbortController();

@@ -84,6 +84,11 @@ export class Route {
     this.#ended = joined(signal);
   }
 
+  /** Aborted when the route has ended. */
+  get signal(): AbortSignal {
+    return this.#ended.signal;
+  }
+
   /** end rejects the acknowledgements that aren't answered. */
   end(error: TidemarkError): void {
     this.#ended.abort(error);
@@ -125,10 +130,14 @@ export class Route {
    * ack joins the acknowledgements of all sinks: one is under way at a time, and the next one is for the latest
    * message. That of a gap is tried once: without it the gap is only reported again.
    */
-  ack(m: Arrival | ArrivedGap): Promise<void> {
-    if (!("clock" in m)) return this.send(this.source, m.receiptHandle!);
-    if (this.#done.has(placeOf(m)) || !m.receiptHandle) return Promise.resolve();
-    return new Promise((resolve, reject) => {
+  async ack(m: Arrival | ArrivedGap): Promise<void> {
+    if (!("clock" in m)) {
+      await this.send(this.source, m.receiptHandle!);
+      this.#gaps.clear(); // an equal one is another
+      return;
+    }
+    if (this.#done.has(placeOf(m)) || !m.receiptHandle) return;
+    await new Promise<void>((resolve, reject) => {
       this.#waiters.push({ m, resolve, reject });
       if (!this.#sending) void this.#sendAll();
     });
@@ -152,7 +161,7 @@ export class Route {
         }
         this.#waiters.unshift(...waiters);
         try {
-          await pause(backoff(failures++, error, 200, 5_000), this.#ended.signal, true);
+          await pause(backoff(failures++, error, 200, 5_000), this.signal, true);
         } catch (aborted) {
           for (const w of this.#waiters.splice(0)) w.reject(aborted);
         }

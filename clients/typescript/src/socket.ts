@@ -1,7 +1,7 @@
 import { parse, problemError, TidemarkError, unreachable } from "./errors.js";
 import type { ClientFrame, ServerFrame } from "./frames.js";
 import { Watchdog } from "./pace.js";
-import { firstByteTimeout, keyOf, silenceTimeout } from "./transport.js";
+import { firstByteTimeout, keyOf, keyOfArrived, silenceTimeout } from "./transport.js";
 import type { Link, Source, Transport } from "./transport.js";
 
 const subprotocol = "tidemark.v1";
@@ -105,8 +105,7 @@ export class Socket implements Transport {
         await this.#ask({ type: "authenticate", token });
         break;
       } catch (error) {
-        const refused = error instanceof TidemarkError && error.credential && this.link.http.refused(token);
-        if (!refused || renewed) throw error;
+        if (renewed || !this.link.http.refused(token, error)) throw error;
       }
     }
     await this.#ask({ type: "ping" });
@@ -131,8 +130,8 @@ export class Socket implements Transport {
       if (frame.type === "error") asked?.reject(problemError(frame.problem));
       else asked?.resolve(frame);
     } else if (frame.type === "message" || frame.type === "gap") {
-      const key = keyOf(frame);
-      if (!this.#subscribed.has(key)) return; // one that is back begins at the mark
+      const key = keyOfArrived(frame);
+      if (!this.#subscribed.has(key)) return; // it was removed; if it was added again, it is delivered from its mark
       if (frame.type === "message") this.link.message(key, frame);
       else this.link.gap(key, frame);
     } else if (frame.type === "error" && frame.channel !== undefined) {

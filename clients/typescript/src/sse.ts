@@ -1,7 +1,7 @@
 import { otherType, parse, problemError, TidemarkError, unreachable, type Problem } from "./errors.js";
-import { joined, pause, Watchdog } from "./pace.js";
+import { joined, pause, Watchdog, within } from "./pace.js";
 import type { Deliveries } from "./poll.js";
-import { ackByHttp, firstByteTimeout, keyOf, silenceTimeout } from "./transport.js";
+import { ackByHttp, firstByteTimeout, keyOf, keyOfArrived, silenceTimeout } from "./transport.js";
 import type { Arrival, Gap, Link, Source, Transport } from "./transport.js";
 
 interface ServerEvent {
@@ -16,7 +16,10 @@ const collectTime = 30;
 /** The longest event that is read, in characters. */
 const maxEvent = 64 << 20;
 
-/** events parses the server-sent events of an answer. What arrives without one, such as a comment, is one without data. */
+/**
+ * events yields each server-sent event of an answer. It yields an empty one when bytes arrive that complete no event,
+ * such as a comment, so that callers see activity.
+ */
 export async function* events(answer: Response): AsyncGenerator<ServerEvent> {
   const { body } = answer;
   if (!body || !answer.headers.get("Content-Type")?.startsWith("text/event-stream")) {
@@ -27,7 +30,7 @@ export async function* events(answer: Response): AsyncGenerator<ServerEvent> {
   try {
     for (let part = await reader.read(); !part.done; part = await reader.read()) {
       const blocks = (rest + part.value).split("\n\n");
-      rest = blocks.pop()!.replace(/^:.*\n/gm, ""); // comments
+      rest = blocks.pop()!.replace(/^(?:(?::|retry:)[^\n]*\n)+/, ""); // they come between events
       if (rest.length > maxEvent) throw unreachable("an event is too long");
       if (!blocks.length) yield { id: "", event: "", data: "" };
       for (const block of blocks) {
@@ -67,7 +70,10 @@ export class Sse implements Transport {
     }
   }
 
-  /** changed drops what the stream still carries for sources that are gone: one that is back begins at the mark. */
+  /**
+   * changed makes the open stream ignore sources that were removed. If one was added again, the next stream delivers
+   * from its mark.
+   */
   changed(): void {
     const sources = this.link.sources();
     for (const [key, source] of this.#carried) if (sources.get(key) !== source) this.#carried.delete(key);
@@ -97,7 +103,7 @@ export class Sse implements Transport {
     this.#carried.clear();
     for (const [key, source] of this.link.sources()) this.#carried.set(key, source);
     const sources = [...this.#carried.values()];
-    if (!sources.length) return new Promise((_, reject) => stop.addEventListener("abort", () => reject(stop.reason)));
+    if (!sources.length) return within(new Promise<never>(() => {}), stop);
     const query: [string, string][] = sources.map((s) => ["sub", keyOf(s)]);
     if (this.link.window) query.push(["window", String(this.link.window)]);
     const silent = new Watchdog(() => unreachable("the stream is silent"), stop);
@@ -124,7 +130,7 @@ export class Sse implements Transport {
 
   #dispatch({ event, data }: ServerEvent): void {
     const value = parse<Source & (Arrival | Gap | Problem)>(data);
-    const key = keyOf(value);
+    const key = event === "message" || event === "gap" ? keyOfArrived(value) : keyOf(value);
     if (!this.#carried.has(key)) return;
     if (event === "message") this.link.message(key, value as Source & Arrival);
     else if (event === "gap") this.link.gap(key, value as Source & Gap);
@@ -134,8 +140,8 @@ export class Sse implements Transport {
   /** #refuse ends the sources for which the whole stream was refused. It reports whether there are some. */
   #refuse(error: TidemarkError, sources: readonly Source[]): boolean {
     const place = /^sub\/(\d+)(?:\/|$)/.exec(error.field ?? "")?.[1];
-    const which = error.slug === "subscriber-not-found" ? sources : sources.slice(Number(place), Number(place) + 1);
-    for (const s of which) this.link.failed(keyOf(s), error);
-    return which.length > 0;
+    const refused = error.slug === "subscriber-not-found" ? sources : sources.slice(Number(place), Number(place) + 1);
+    for (const s of refused) if (this.#carried.get(keyOf(s)) === s) this.link.failed(keyOf(s), error);
+    return refused.length > 0;
   }
 }

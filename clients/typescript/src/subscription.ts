@@ -112,9 +112,9 @@ export class Subscription<T = unknown> extends Events<SubscriptionEvents> implem
   /** The loop ends when the subscription does, and throws its error. Leaving the loop closes the subscription. */
   async *[Symbol.asyncIterator](): AsyncGenerator<Message<T>, void, undefined> {
     try {
-      for (let known = await this.#next(); known; known = await this.#next()) {
-        yield this.#message(known);
-        if (this.options.ack !== "manual") void this.#ack(known).catch(() => {});
+      for (let next = await this.#next(); next; next = await this.#next()) {
+        yield next.message;
+        if (this.options.ack !== "manual") void this.#ack(next.known).catch(() => {});
       }
     } finally {
       await this.close();
@@ -150,12 +150,14 @@ export class Subscription<T = unknown> extends Events<SubscriptionEvents> implem
   message(m: Arrival): void {
     this.#removals = 0;
     const place = placeOf(m);
-    const known = this.#known.get(place) ?? this.#lost.get(m.id);
+    const lost = this.#lost.get(m.id);
+    const known = this.#known.get(place) ?? lost;
     if (known) { // once more, after a reconnect: its receipt is newer
+      const isLast = !lost || this.#acked === this.#places; // else unread ones of the new history may be before it
       this.#known.set(place, known);
       this.#lost.delete(m.id);
       known.message = m;
-      if (known.place <= this.#acked) void this.#ack(known).catch(() => {});
+      if (known.place <= this.#acked && isLast) void this.#ack(known).catch(() => {});
       return;
     }
     const fresh = { id: m.id, message: m, place: ++this.#places };
@@ -212,9 +214,9 @@ export class Subscription<T = unknown> extends Events<SubscriptionEvents> implem
 
   async #handle(handler: Handler<T>): Promise<void> {
     try {
-      for (let known = await this.#next(); known; known = await this.#next()) {
-        await handler(this.#message(known));
-        if (this.options.ack !== "manual") void this.#ack(known).catch(() => {});
+      for (let next = await this.#next(); next; next = await this.#next()) {
+        await handler(next.message);
+        if (this.options.ack !== "manual") void this.#ack(next.known).catch(() => {});
       }
     } catch (error) {
       this.#fail(error);
@@ -230,8 +232,10 @@ export class Subscription<T = unknown> extends Events<SubscriptionEvents> implem
     this.#wake();
   }
 
-  /** #next waits for the next message. It returns undefined when the subscription has ended. */
-  async #next(): Promise<Known | undefined> {
+  /**
+   * #next waits for the next message, and returns it as it is then, or undefined when the subscription has ended.
+   */
+  async #next(): Promise<{ known: Known; message: Message<T> } | undefined> {
     while (!this.ended.signal.aborted) {
       if (this.#dropped) {
         const count = this.#dropped;
@@ -239,7 +243,7 @@ export class Subscription<T = unknown> extends Events<SubscriptionEvents> implem
         this.emit("gap", { reason: "slow", count });
       }
       const item = this.#queue.shift();
-      if (item && "message" in item) return item;
+      if (item && "message" in item) return { known: item, message: this.#message(item) };
       if (item) this.#gap(item);
       else await new Promise<void>((resolve) => (this.#wake = resolve));
     }

@@ -12,10 +12,12 @@ interface Fault {
   retryAfter: number | undefined;
 }
 
+/** The version of notes. Tabs with different ones, as while a site is updated, share no connection. */
+export const notesVersion = 1;
+
 /**
- * A note between tabs. Without `to` it is for the leader, or from it for all. A tab numbers its sinks. The leader's notes
- * have the number of the last one that it knew for the source: later ones get nothing of them, since they begin at the
- * mark.
+ * A note between tabs. Without `to` it is for the leader, or from it for all. A tab numbers its sinks. `number` is the
+ * newest sink of the source that the leader knew; newer sinks ignore the note, since they begin at the mark.
  */
 type Note = { from: string; to?: string } & (
   | { type: "leading" } // I am the leader: tell me your sources
@@ -220,7 +222,7 @@ export class Tabs implements Hub {
     this.#notes.postMessage({ ...note, from: this.#id, ...(to && { to }) });
   }
 
-  /** #tellSources tells the leader the sources. It sends everything again for those with new sinks, and all that rejoin. */
+  /** #tellSources tells the leader the sources. It sends everything again for those with new sinks, or that rejoin. */
   #tellSources(rejoins = false): void {
     const last = (sinks: Map<Sink, number>) => Math.max(...sinks.values());
     const sources = [...this.#sinks].map(([key, sinks]) => [key, last(sinks)] satisfies [string, number]);

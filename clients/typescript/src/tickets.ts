@@ -2,7 +2,7 @@ import type { components } from "./api.js";
 import { newId, type CallOptions, type Channel } from "./channel.js";
 import { TidemarkError } from "./errors.js";
 import type { Http } from "./http.js";
-import { joined, pause } from "./pace.js";
+import { joined, pause, within } from "./pace.js";
 
 type Schemas = components["schemas"];
 
@@ -46,7 +46,7 @@ export class Ticket {
 
   /** Waits for the assignment. It fails with "ticket-cancelled" or "ticket-expired" if there is none any more. */
   async assignment(options: { signal?: AbortSignal } = {}): Promise<Assignment> {
-    const { channel, subscriber } = await this.created;
+    const { channel, subscriber } = await within(this.created, options.signal);
     const done = joined(options.signal);
     const { signal } = done;
     try {

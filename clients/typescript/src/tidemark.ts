@@ -3,7 +3,7 @@ import { Connection, type ConnectionOptions } from "./connection.js";
 import { Http, type TokenSource } from "./http.js";
 import type { Hub } from "./route.js";
 import type { Subscription } from "./subscription.js";
-import { Tabs } from "./tabs.js";
+import { notesVersion, Tabs } from "./tabs.js";
 import { Tickets } from "./tickets.js";
 import type { TransportName } from "./transport.js";
 
@@ -34,11 +34,15 @@ export interface Options {
   WebSocket?: typeof globalThis.WebSocket;
 }
 
-/** baseOf returns the absolute URL of a service. There is none for a relative one if there is no page. */
+/** baseOf returns the absolute URL of a service, or nothing without a page that a relative one could belong to. */
 function baseOf(url: string | URL): URL | undefined {
   const page = globalThis.location?.href;
-  const relative = typeof url === "string" && !/^[a-z][-+.0-9a-z]*:/i.test(url);
-  return page === undefined && relative ? undefined : new URL(url, page);
+  try {
+    return new URL(url, page);
+  } catch (error) {
+    if (page !== undefined) throw error;
+    return undefined;
+  }
 }
 
 /** A client of a Tidemark service. */
@@ -55,7 +59,7 @@ export class Tidemark implements Client {
     this.#options = options;
     this.http = new Http(
       baseOf(url),
-      typeof token === "string" ? () => token : token,
+      token,
       options.retryFor ?? 30_000,
       options.fetch ?? globalThis.fetch,
     );
@@ -93,6 +97,6 @@ export class Tidemark implements Client {
     const options: ConnectionOptions = { http: this.http, transports, window, webSocket };
     const canShare = globalThis.document && globalThis.navigator?.locks && globalThis.BroadcastChannel;
     if (share === false || !canShare) return new Connection(options);
-    return new Tabs(`tidemark ${this.http.base.href} ${share}`, options);
+    return new Tabs(`tidemark ${notesVersion} ${this.http.base.href} ${share}`, options);
   }
 }

@@ -74,6 +74,14 @@ export function check(a: Partial<Arrival & Gap>): void {
 
 export const keyOf = (s: Source): string => s.channel + "/" + s.subscriber;
 
+/** keyOfArrived returns the key of the source of a message or gap. It throws if what has arrived is neither. */
+export function keyOfArrived(a: object): string {
+  const { channel, subscriber } = a as Partial<Source>;
+  if (typeof channel !== "string" || typeof subscriber !== "string") throw unreadable();
+  check(a);
+  return keyOf({ channel, subscriber });
+}
+
 /** How long a transport may be silent at first and later, in milliseconds. The service pings after 15 s. */
 export const firstByteTimeout = 5_000;
 export const silenceTimeout = 45_000;

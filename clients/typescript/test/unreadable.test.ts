@@ -87,6 +87,100 @@ test("a page of a proxy", { timeout: 120_000 }, async () => {
   }
 });
 
+test("what a call failed by is told", { timeout: 60_000 }, async () => {
+  const broken = () => Promise.resolve(new Response(new ReadableStream({ start: (c) => c.error(new Error("cut")) })));
+  const tm = new Tidemark(service.url, { fetch: broken as typeof fetch });
+  const error = { slug: "unreachable", message: "the answer broke off" };
+  await assert.rejects(tm.channel("a").publish(1, { retryFor: 0 }), error);
+});
+
+/** streamOf returns options of a client whose streams have events, in chunks, and the receipts that it acknowledges. */
+function streamOf(...streams: string[][]) {
+  const acked: string[] = [];
+  const answer = async (url: string | URL, init?: RequestInit): Promise<Response> => {
+    const path = new URL(url).pathname;
+    if (path.endsWith("/ack")) {
+      acked.push((JSON.parse(init!.body as string) as { receiptHandle: string }).receiptHandle);
+      return new Response(null, { status: 204 });
+    }
+    if (path.endsWith("/fetch")) return Response.json({ deliveries: [], problems: [] });
+    const chunks = streams.shift() ?? [];
+    const body = new ReadableStream<Uint8Array>({
+      async start(to) {
+        for (const chunk of chunks) {
+          to.enqueue(new TextEncoder().encode(chunk));
+          await new Promise((resolve) => setTimeout(resolve, 1));
+        }
+        if (streams.length) to.close();
+        init?.signal?.addEventListener("abort", () => to.error(init.signal!.reason));
+      },
+    });
+    return new Response(body, { headers: { "Content-Type": "text/event-stream" } });
+  };
+  return { acked, options: { transports: ["sse"], fetch: answer as typeof fetch } as const };
+}
+
+const source = { channel: "c", subscriber: "ann" };
+const eventOf = (event: string, value: object) =>
+  `event: ${event}\ndata: ${JSON.stringify({ ...source, ...value })}\n\n`;
+const messageOf = (id: string, clock: number, content: unknown = id) =>
+  eventOf("message", { id, clock, content, receiptHandle: `r-${id}-${clock}` });
+
+test("a line separator in a content isn't the end of a line", { timeout: 60_000 }, async () => {
+  const events = messageOf("a", 1) + messageOf("b", 2, "x\u2028: y") + ": ping\n" + messageOf("c", 3);
+  const { options } = streamOf([...(": ping\nretry: 1\n" + events)]); // a character at a time
+  const tm = new Tidemark("http://127.0.0.1:1", options);
+  const seen: unknown[] = [];
+  tm.channel("c").subscribe("ann", (m) => void seen.push(m.content), { create: false });
+  await until(() => seen.at(-1) === "c");
+  assert.deepEqual(seen, ["a", "x\u2028: y", "c"]);
+  await tm.close();
+});
+
+test("a message that comes again after a loss acknowledges none before it", { timeout: 60_000 }, async () => {
+  const { options, acked } = streamOf([
+    messageOf("a", 1), eventOf("gap", { reason: "lost", count: 0 }) + messageOf("x", 1) + messageOf("a", 2),
+  ]);
+  const tm = new Tidemark("http://127.0.0.1:1", options);
+  const seen: string[] = [];
+  let release = () => {};
+  tm.channel("c").subscribe("ann", async (m) => {
+    seen.push(m.id);
+    if (m.id === "x") await new Promise<void>((resolve) => (release = resolve));
+  }, { create: false });
+  await until(() => seen.includes("x"));
+  await new Promise((resolve) => setTimeout(resolve, 100));
+  assert.deepEqual(acked, ["r-a-1"]);
+  release();
+  await until(() => acked.length === 2);
+  assert.deepEqual(acked, ["r-a-1", "r-x-1"]);
+  await tm.close();
+});
+
+test("a mark that is set while messages wait ends no handler", { timeout: 60_000 }, async () => {
+  const { options } = streamOf([
+    messageOf("a", 1) + messageOf("b", 2) + eventOf("gap", { reason: "moved", count: 0 }) + messageOf("a", 1),
+  ]);
+  const tm = new Tidemark("http://127.0.0.1:1", options);
+  const seen: string[] = [];
+  const subscription = tm.channel("c").subscribe("ann", async (m) => void seen.push(m.id), { create: false });
+  subscription.on("error", (error) => seen.push(String(error)));
+  await until(() => seen.length >= 2);
+  assert.equal(seen.at(-1), "a");
+  await tm.close();
+});
+
+test("an equal gap is reported again once it is acknowledged", { timeout: 60_000 }, async () => {
+  const gap = (receiptHandle: string) => eventOf("gap", { reason: "expired", count: 1, receiptHandle });
+  const { options, acked } = streamOf([gap("g1")], [gap("g2")], []);
+  const tm = new Tidemark("http://127.0.0.1:1", options);
+  const gaps: unknown[] = [];
+  tm.channel("c").subscribe("ann", () => {}, { create: false }).on("gap", (g) => gaps.push(g.count));
+  await until(() => acked.length === 2);
+  assert.deepEqual([gaps, acked], [[1, 1], ["g1", "g2"]]);
+  await tm.close();
+});
+
 test("a subscription that can't begin says why", { timeout: 60_000 }, async () => {
   const tm = new Tidemark("http://127.0.0.1:1");
   const states: State[] = [];
