@@ -48,11 +48,12 @@ type arena struct {
 	failed  chan error         // buffered (capacity 1): the first error of a player or server
 }
 
-// definition parses a queue's definition.
+// definition parses a queue's definition. Its assigned tickets can be read at the end of the longest test.
 func definition(t *testing.T, name, text string) matchmaking.Definition {
 	t.Helper()
 	d, err := matchmaking.ParseDefinition(name, []byte(text))
 	require.NoError(t, err)
+	d.AssignmentTTL = matchmaking.Duration(15 * time.Minute)
 	return d
 }
 
