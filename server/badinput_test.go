@@ -252,7 +252,7 @@ func TestCompressedBodies(t *testing.T) {
 		require.Contains(t, got.Problem(400, fault.SlugInvalidBody).Detail, "Content-Encoding \""+encoding)
 	}
 	got := h.Do("POST", "/v1/channels/c/messages", `{"content":1}`,
-		servertest.Header{Name: "Content-Encoding", Value: "identity"})
+		servertest.Header{Name: "Content-Encoding", Value: "Identity"})
 	require.Equal(t, 201, got.Status)
 }
 

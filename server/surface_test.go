@@ -149,13 +149,17 @@ func TestCORS(t *testing.T) {
 	}
 }
 
-// TestCORSOfAll: a browser with credentials accepts no answer for all origins.
+// TestCORSOfAll: pages of everybody can't ask with what the browser has for the service's site, such as a certificate.
 func TestCORSOfAll(t *testing.T) {
 	t.Parallel()
-	h := servertest.Start(t, func(s *servertest.Setup) { s.CORS = server.CORS{AllowOrigins: []string{"*"}} })
-	got := h.Do("GET", "/v1/info", "", servertest.Header{Name: "Origin", Value: "https://app.example.com"})
-	require.Equal(t, "*", got.Header.Get("Access-Control-Allow-Origin"))
-	require.Empty(t, got.Header.Get("Access-Control-Allow-Credentials"))
+	for pattern, origin := range map[string]string{"*": "*", "https://*": "https://app.example.com",
+		"https://*:8443": "https://app.example.com:8443"} {
+		h := servertest.Start(t, func(s *servertest.Setup) { s.CORS = server.CORS{AllowOrigins: []string{pattern}} })
+		of := strings.Replace(origin, "*", "https://app.example.com", 1)
+		got := h.Do("GET", "/v1/info", "", servertest.Header{Name: "Origin", Value: of})
+		require.Equal(t, origin, got.Header.Get("Access-Control-Allow-Origin"))
+		require.Empty(t, got.Header.Get("Access-Control-Allow-Credentials"))
+	}
 }
 
 func TestNoCORSByDefault(t *testing.T) {

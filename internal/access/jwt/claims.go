@@ -83,14 +83,12 @@ func readClaims(text []byte) (*claims, error) {
 }
 
 // earlyError is the error of a token that isn't valid yet.
-type earlyError struct {
-	begins time.Duration // in how long
-}
+type earlyError struct{ startsIn time.Duration }
 
 func (e *earlyError) Error() string { return "the token is not valid yet" }
 
-// check returns an error unless the claims are valid now. The error is access.ErrExpired only if the claims are valid
-// otherwise.
+// check returns an error unless the claims are valid now. The error is access.ErrExpired or an *earlyError only if the
+// claims are valid otherwise.
 func (c *claims) check(o *Options, now time.Time) error {
 	isOurs := func(a string) bool { return slices.Contains(o.Audience, a) }
 	switch {
@@ -98,16 +96,16 @@ func (c *claims) check(o *Options, now time.Time) error {
 		return errors.New("the claims have no exp")
 	case c.Subject == "":
 		return errors.New("the claims have no subject")
-	case c.Begins != nil && now.Before(c.Begins.time().Add(-o.Leeway)):
-		return &earlyError{begins: c.Begins.time().Add(-o.Leeway).Sub(now)}
 	case o.Issuer != "" && c.Issuer != o.Issuer:
 		return errors.New("the token has another issuer (iss), or none")
 	case len(o.Audience) > 0 && !slices.ContainsFunc(c.Audience, isOurs):
 		return errors.New("the token has another audience (aud), or none")
-	case !now.Before(c.Expires.time().Add(o.Leeway)):
-		return access.ErrExpired
 	case len(o.Audience) == 0 && len(c.Audience) > 0:
 		return errors.New("the token has an audience, and none is configured")
+	case !now.Before(c.Expires.time().Add(o.Leeway)):
+		return access.ErrExpired
+	case c.Begins != nil && now.Before(c.Begins.time().Add(-o.Leeway)):
+		return &earlyError{startsIn: c.Begins.time().Add(-o.Leeway).Sub(now)}
 	}
 	return nil
 }

@@ -190,8 +190,8 @@ func (v *Verifier) Authenticate(ctx context.Context, token string) (*access.Prin
 		return nil, err
 	case err != nil:
 		invalid := access.ErrInvalidCredential.WithCause(err)
-		if early := (*earlyError)(nil); errors.As(err, &early) && early.begins <= soon {
-			invalid.RetryAfter = early.begins
+		if early := (*earlyError)(nil); errors.As(err, &early) && early.startsIn <= soon {
+			invalid.RetryAfter = early.startsIn
 		}
 		return nil, invalid
 	}

@@ -58,7 +58,8 @@ func (f *file) read() (map[string]*entry, error) {
 	return keys, nil
 }
 
-// Append adds a key to a file, which is made if there is none. It changes nothing unless the file is a list of keys then.
+// Append adds a key to a file, which is made if there is none. It changes nothing unless the file is a list of keys before
+// and after.
 func Append(path string, k Key) (err error) {
 	entry, err := json.Marshal(k)
 	if err != nil {
@@ -72,6 +73,9 @@ func Append(path string, k Key) (err error) {
 	text, err := io.ReadAll(io.LimitReader(opened, maxFileBytes+1))
 	if err != nil {
 		return err
+	}
+	if _, err := parseFile(text); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
 	}
 	line := fmt.Sprintf("- %s\n", entry)
 	if len(text) > 0 && text[len(text)-1] != '\n' {

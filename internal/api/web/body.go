@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -81,7 +82,8 @@ func (b *Buffer) Copied() {
 
 // Body is EncodedBody, but refuses a body that the client has compressed.
 func (c *Call) Body() (*Buffer, error) {
-	if encoding := c.request.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
+	encoding := strings.Join(c.request.Header.Values("Content-Encoding"), ", ")
+	if encoding != "" && !strings.EqualFold(encoding, "identity") {
 		c.drop()
 		return nil, &wire.InputError{Slug: fault.SlugInvalidBody, Offset: -1,
 			Detail: fmt.Sprintf("the body has the Content-Encoding %.20q: send it without one, since only gRPC and Connect "+

@@ -85,10 +85,11 @@ func (o *origins) check(r *http.Request, of *Route) error {
 
 // hostFor returns a Host header as a browser writes it in the URL of a page: without the port of the page's scheme.
 func hostFor(host, page string) string {
-	for scheme, port := range map[string]string{"https://": ":443", "http://": ":80"} {
-		if strings.HasPrefix(page, scheme) {
-			return strings.TrimSuffix(host, port)
-		}
+	switch {
+	case strings.HasPrefix(page, "https://"):
+		return strings.TrimSuffix(host, ":443")
+	case strings.HasPrefix(page, "http://"):
+		return strings.TrimSuffix(host, ":80")
 	}
 	return host
 }
@@ -160,6 +161,12 @@ func (c CORS) allows(origin string) bool {
 	})
 }
 
+// isAnyHost reports whether a pattern of origins matches every host.
+func isAnyHost(pattern string) bool {
+	_, host, found := strings.Cut(pattern, "://")
+	return !found || host == "*" || strings.HasPrefix(host, "*:")
+}
+
 // middleware returns the middleware. ok is false if none is needed.
 func (c CORS) middleware() (m echo.MiddlewareFunc, ok bool) {
 	if len(c.AllowOrigins) == 0 {
@@ -175,8 +182,8 @@ func (c CORS) middleware() (m echo.MiddlewareFunc, ok bool) {
 			"Baggage"}, c.RequestHeaders...),
 		ExposeHeaders: append([]string{headerRequestID, headerRetryAfter, headerLocation, headerChallenge,
 			headerRateLimit, headerRateLimitPolicy}, c.ResponseHeaders...),
-		// Libraries ask with credentials of the browser. The API has none, so that they show nothing of a user.
-		AllowCredentials: !slices.Contains(c.AllowOrigins, "*"),
+		// Some libraries always send credentials; the API reads no cookies.
+		AllowCredentials: !slices.ContainsFunc(c.AllowOrigins, isAnyHost),
 		MaxAge:           int(c.MaxAge / time.Second),
 		// AllowMethods is left out: the answer to a preflight request has the methods of the path.
 	}), true

@@ -34,8 +34,8 @@ func trust(networks []netip.Prefix) *proxies {
 func withoutPorts(forwarded []string) []string {
 	addresses := strings.Split(strings.Join(forwarded, ","), ",")
 	for i, a := range addresses {
-		if with, err := netip.ParseAddrPort(strings.TrimSpace(a)); err == nil {
-			addresses[i] = with.Addr().String()
+		if addrPort, err := netip.ParseAddrPort(strings.TrimSpace(a)); err == nil {
+			addresses[i] = addrPort.Addr().String()
 		}
 	}
 	return []string{strings.Join(addresses, ",")}

@@ -56,7 +56,7 @@ With --append no service is needed: the key's entry is added to the YAML file of
 		if err != nil {
 			return err
 		}
-		if f.file != "" {
+		if cmd.Flags().Changed("append") {
 			return f.appendKey(t, n)
 		}
 		c, err := connection.Open()
