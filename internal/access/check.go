@@ -12,7 +12,7 @@ type request struct {
 	guard     *Guard
 	principal *Principal
 	resource  Resource
-	subject   string // what {sub} stands for; "": it matches nothing
+	subject   string // what {sub} stands for: a name, in records and owners the subject; "": it matches nothing
 
 	rules      *Rules // in which the channel's rule was looked up; nil: it wasn't
 	found      *rule
@@ -59,7 +59,7 @@ func (g *Guard) Check(ctx context.Context, p *Principal, a Action, res Resource)
 	if p.Kind == Administrator {
 		return nil
 	}
-	r := request{guard: g, principal: p, resource: res, subject: p.Subject}
+	r := request{guard: g, principal: p, resource: res, subject: p.ChannelName()}
 	allowed, err := r.allowed(ctx, a)
 	switch {
 	case err != nil:
@@ -81,7 +81,7 @@ func (g *Guard) Recheck(p *Principal, a Action, res Resource) error {
 	if _, ok := g.tickets.of(res.Channel); ok && (p.Kind != APIKey || p.Grants.have(Ticket)) {
 		return nil
 	}
-	r := request{guard: g, principal: p, resource: res, subject: p.Subject}
+	r := request{guard: g, principal: p, resource: res, subject: p.ChannelName()}
 	if r.granted(a) || r.byRule(a) {
 		return nil
 	}
@@ -203,10 +203,10 @@ func (r *request) record(g *Grant) bool {
 	if g.Records == nil {
 		return r.principal.Kind == APIKey
 	}
-	subject := r.subject
-	r.subject = separators.Replace(subject) // as Record encodes IDs
+	name := r.subject
+	r.subject = separators.Replace(r.principal.Subject) // as Record encodes IDs
 	ok := contain(g.Records, r.resource.Record, r)
-	r.subject = subject
+	r.subject = name
 	return ok
 }
 
@@ -276,5 +276,9 @@ func (r *request) owner(ctx context.Context, g *Grant, id string) (bool, error) 
 	case g.Owners == nil:
 		return r.principal.isUser() && owner == r.principal.Subject, nil
 	}
-	return contain(g.Owners, owner, r), nil
+	name := r.subject
+	r.subject = r.principal.Subject
+	ok := contain(g.Owners, owner, r)
+	r.subject = name
+	return ok, nil
 }

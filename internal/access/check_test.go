@@ -386,6 +386,38 @@ func contains(list []*access.Principal, p *access.Principal) bool {
 	return false
 }
 
+// TestNamesOfSubjects: a user whose subject is no name has channels and subscribers under the name that stands for it,
+// and nobody else can have that.
+func TestNamesOfSubjects(t *testing.T) {
+	t.Parallel()
+	g := newGuard(t, access.Options{Rules: []access.ChannelRule{
+		{Pattern: `inbox[.](?P<user>.+)`, Readers: []string{"${user}"}},
+		{Pattern: `staff`, Readers: []string{"*@example.com", "auth0|1"}},
+	}, Tickets: ticketsOf(owners{"hers": "ann@example.com"})})
+	const grants = `[{"actions":["publish"],"channels":["out.{sub}"]},
+		{"actions":["subscribe"],"channels":["all"]},{"actions":["subscribe"],"channels":["both"],"subscribers":["{sub}.*"]},
+		{"actions":["read"],"records":["sessions/{sub}"]},{"actions":["ticket"],"owners":["{sub}"]}]`
+	const name = "xs--ann_40example.com"
+	ann, thief := user(t, "ann@example.com", grants), user(t, name, grants)
+	require.Equal(t, name, ann.ChannelName())
+	for _, what := range []on{
+		{access.Publish, "out." + name, ""}, {access.Subscribe, "all", name}, {access.Subscribe, "all", name + ":phone"},
+		{access.Subscribe, "both", name + ".x"}, {access.Subscribe, "inbox." + name, name},
+		{access.Describe, "inbox." + name, ""}, {access.Describe, "staff", ""},
+	} {
+		require.NoError(t, what.check(t, g, ann), "%v", what)
+		require.ErrorIs(t, what.check(t, g, thief), access.ErrNotGranted, "%v", what)
+	}
+	require.NoError(t, on{access.Describe, "staff", ""}.check(t, g, user(t, "auth0|1", grants)))
+	for action, resource := range map[access.Action]access.Resource{
+		access.Ticket: {Ticket: "hers"}, access.Read: access.Record("sessions", "ann@example.com"),
+	} {
+		require.NoError(t, g.Check(t.Context(), ann, action, resource), "the subject itself")
+		require.ErrorIs(t, g.Check(t.Context(), thief, action, resource), access.ErrNotGranted)
+	}
+	require.NoError(t, on{access.Subscribe, "all", "xs--" + "xs--ann_5F40example.com"}.check(t, g, thief), "its own")
+}
+
 func TestBadRules(t *testing.T) {
 	t.Parallel()
 	many := make([]string, access.MaxPatterns+1)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"strings"
 	"time"
+
+	"github.com/tidemark-dev/tidemark/internal/names"
 )
 
 // MaxSubjectBytes is the longest subject and the longest ID of a credential.
@@ -93,30 +95,34 @@ func (p *Principal) User() string {
 	return p.Subject
 }
 
+// ChannelName returns the name that stands for the subject of a user in names of channels and subscribers: see
+// names.OfSubject.
+func (p *Principal) ChannelName() string { return names.OfSubject(p.Subject) }
+
 // isUser reports whether the principal has a subject.
 func (p *Principal) isUser() bool { return (p.Kind == User || p.Kind == Session) && p.Subject != "" }
 
 // owns reports whether a subscriber belongs to the principal, unless a grant says otherwise: the name of a user, or the
-// name, a colon and a device. A subject that has a colon itself owns no subscriber: ann:phone is a device of ann.
+// name, a colon and a device. A name that has a colon itself owns no subscriber: ann:phone is a device of ann.
 func (p *Principal) owns(subscriber string) bool {
-	subject := p.Subject
+	name := p.ChannelName()
 	switch p.Kind {
 	case APIKey, Administrator:
 		return true
 	case Nobody, TicketHolder:
-		subject = everybody
+		name = everybody
 	case User, Session:
 		if !p.ownsAny() {
 			return false
 		}
 	}
-	rest, ok := strings.CutPrefix(subscriber, subject)
+	rest, ok := strings.CutPrefix(subscriber, name)
 	return ok && (rest == "" || rest[0] == ':')
 }
 
 // ownsAny reports whether there are subscribers that belong to the principal, unless a grant says otherwise.
 func (p *Principal) ownsAny() bool {
-	return p.Kind != User && p.Kind != Session || p.Subject != "" && !strings.Contains(p.Subject, ":")
+	return p.Kind != User && p.Kind != Session || p.Subject != "" && !strings.Contains(p.ChannelName(), ":")
 }
 
 type principalKey struct{}

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strconv"
 
+	"github.com/tidemark-dev/tidemark/internal/names"
 	"github.com/tidemark-dev/tidemark/internal/patterns"
 )
 
@@ -81,6 +82,13 @@ func compileReaders(pattern *regexp.Regexp, list []string) ([]reader, error) {
 	return readers, nil
 }
 
+// includes reports whether the reader's pattern matches the user's name in channels, or the subject. Only the name does
+// if the subject has the form of other subjects' names: it would match their channels.
+func (l *reader) includes(r *request) bool {
+	return l.subjects.matches(r.subject, r) ||
+		!names.IsOfSubject(r.principal.Subject) && l.subjects.matches(r.principal.Subject, r)
+}
+
 // include reports whether the list includes the principal of the request.
 func include(list []reader, r *request) bool {
 	p := r.principal
@@ -89,7 +97,7 @@ func include(list []reader, r *request) bool {
 		case list[i].everybody:
 			return true
 		case p.Kind == Nobody, p.Kind == TicketHolder:
-		case list[i].anyone, p.isUser() && list[i].subjects.matches(p.Subject, r):
+		case list[i].anyone, p.isUser() && list[i].includes(r):
 			return true
 		}
 	}

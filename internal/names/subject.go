@@ -23,9 +23,9 @@ func IsOfSubject(name string) bool {
 
 // OfSubject returns the name that stands for the subject of a user in names of channels and subscribers: the subject
 // itself if it is a valid name, or else "xs--" and the subject, with each byte that isn't a letter, a digit, "." or "-"
-// as "_" and two hexadecimal digits. "auth0|17" is xs--auth0_7C17. If that has more than 96 bytes, the name is "xh--" and
-// the SHA-256 of the subject in hexadecimal. No two subjects have the same name: one that begins with either prefix is
-// written in the same way. The name of "" is "".
+// as "_" and two hexadecimal digits. "auth0|17" is xs--auth0_7C17. If that has more than 96 bytes, the name is "xh--"
+// and the SHA-256 of the subject in hexadecimal. No two subjects have the same name: one that begins with either prefix
+// is written in the same way. The name of "" is "".
 func OfSubject(subject string) string {
 	if subject == "" || Wrong(subject) == "" && !IsOfSubject(subject) {
 		return subject

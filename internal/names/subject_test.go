@@ -44,7 +44,8 @@ var escapes = regexp.MustCompile(`_[0-9A-F]{2}`)
 func TestNamesOfSubjects(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		subject := rapid.OneOf(rapid.StringMatching(`(xs--|xh--)?[a-z0-9_:.|@-]{1,30}`), rapid.StringN(1, 30, 300)).Draw(t, "subject")
+		odd := rapid.StringMatching(`(xs--|xh--)?[a-z0-9_:.|@-]{1,30}`)
+		subject := rapid.OneOf(odd, rapid.StringN(1, 30, 300)).Draw(t, "subject")
 		name := names.OfSubject(subject)
 		require.Empty(t, names.Wrong(name))
 		switch rest, isEscaped := strings.CutPrefix(name, "xs--"); {

@@ -226,6 +226,7 @@ type Whoami struct {
 	// Kind is "open", "key", "user", "session", "ticket", "admin" or "anonymous".
 	Kind      string          `json:"kind"`
 	Principal string          `json:"principal,omitempty"` // such as "key:3f7kq2mzv5xw4yab"; left out on an open service
+	Name      string          `json:"name,omitempty"`      // of a user, in names of channels and subscribers
 	Actions   []string        `json:"actions"`             // on at least some resources
 	Grants    json.RawMessage `json:"grants"`
 	Expires   time.Time       `json:"expires,omitzero"` // left out: it doesn't expire

@@ -44,8 +44,13 @@ func TestNotificationsOfOthers(t *testing.T) {
 func TestChannelsOfUsersThatAreRefused(t *testing.T) {
 	t.Parallel()
 	h := servertest.Start(t)
-	for _, user := range []string{"global", "topic:5", "a%20b", "%7Bx%7D", "a%0A", "%C3%A9"} {
+	for _, user := range []string{"global", "topic:5", "a%0A"} {
 		require.Equal(t, "user", h.Do("GET", "/v1/users/"+user+"/channels", "").Problem(400, fault.SlugInvalidID).Field)
+	}
+	for user, name := range map[string]string{
+		"a%20b": "xs--a_20b", "topic:5%7C": "xs--topic_3A5_7C", "%C3%A9": "xs--_C3_A9",
+	} {
+		require.Contains(t, string(h.Do("GET", "/v1/users/"+user+"/channels", "").With(200).Body), `"notifications:`+name+`"`)
 	}
 	h.Do("GET", "/v1/users/ann/channels?max=1", "").Problem(400, fault.SlugInvalidQuery)
 }

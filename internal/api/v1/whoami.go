@@ -27,6 +27,9 @@ func whoami(c *web.Call) error {
 	}
 	answer := wire.Whoami{Kind: kindOf(p.Kind), Principal: p.Name(), Actions: []string{}, Grants: grants,
 		Expires: p.Ends().UTC(), Limits: c.LimitsOf(p)}
+	if p.User() != "" {
+		answer.Name = p.ChannelName()
+	}
 	for _, action := range access.Actions() {
 		if p.Kind == access.Administrator || slices.ContainsFunc(p.Grants, func(g access.Grant) bool {
 			return slices.Contains(g.Actions, action)

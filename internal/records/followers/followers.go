@@ -11,6 +11,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/internal/names"
 	"github.com/tidemark-dev/tidemark/internal/records"
 	"github.com/tidemark-dev/tidemark/internal/records/cache"
 	"github.com/tidemark-dev/tidemark/internal/records/entities"
@@ -106,17 +107,18 @@ type Followers struct {
 // New returns the followers that are in lists, of sources.
 func New(lists Lists, sources Sources) *Followers { return &Followers{lists, sources} }
 
-// Channel returns the channel of a user's own notifications. Users whose names aren't valid in the name of a channel,
-// or would give the channel of another entity, have none. Errors: fault.SlugInvalidID.
+// Channel returns the channel of a user's own notifications, with the user's name as names.OfSubject has it. Users whose
+// channel would be another entity's have none. Errors: fault.SlugInvalidID.
 func Channel(user string) (string, error) {
-	name := personal + user
+	ofUser := names.OfSubject(user)
+	name := personal + ofUser
 	if err := records.CheckID("user", user); err != nil {
 		return "", err
 	}
-	if strings.Contains(user, ":") || name == Global || channel.CheckChannel(name) != nil {
+	if strings.Contains(ofUser, ":") || name == Global || channel.CheckChannel(name) != nil {
 		return "", &fault.Error{
 			Kind: fault.Invalid, Slug: fault.SlugInvalidID, Field: "user",
-			Detail: "the user has no channel of notifications: its name has other characters than letters, digits, '_', '.' and '-', or is global",
+			Detail: "the user has no channel of notifications: the ID has a colon, has more than 114 bytes, or is global",
 		}
 	}
 	return name, nil

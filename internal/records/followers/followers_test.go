@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -75,14 +76,17 @@ func TestFollowing(t *testing.T) {
 // No user name leads to the channel of a topic, or to the global one.
 func TestUsersWithoutAChannel(t *testing.T) {
 	t.Parallel()
-	for _, user := range []string{"", "global", "topic:5", "shout:1", "author:2", "a:b", "a b", "{x}", "анна", "a\n",
-		"%41"} {
+	for _, user := range []string{"", "global", "topic:5", "shout:1", "author:2", "a:b", "a\n",
+		strings.Repeat("x", 115)} {
 		_, err := followers.Channel(user)
 		require.ErrorIs(t, err, &fault.Error{Slug: fault.SlugInvalidID}, "%q", user)
 	}
-	name, err := followers.Channel("ann.1-x_Y")
-	require.NoError(t, err)
-	require.Equal(t, "notifications:ann.1-x_Y", name)
+	for user, want := range map[string]string{"ann.1-x_Y": "ann.1-x_Y", "a b": "xs--a_20b", "{x}": "xs--_7Bx_7D",
+		"topic:5|": "xs--topic_3A5_7C"} {
+		name, err := followers.Channel(user)
+		require.NoError(t, err)
+		require.Equal(t, "notifications:"+want, name)
+	}
 }
 
 func TestOf(t *testing.T) {

@@ -249,7 +249,7 @@ func later(d time.Duration) {
 func TestCopies(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, w *world, run func() (*followers.Job, func())) {
-		w.followers[topic] = []entities.ID{"ann", "bob", "ann", "global", "topic:2", "a b", "", "{x}"}
+		w.followers[topic] = []entities.ID{"ann", "bob", "ann", "global", "topic:2", "a:b", "", "\n"}
 		w.publish(t, topic, "m1", "m2") // before the job runs
 		j, stop := run()
 		synctest.Wait()
