@@ -1,4 +1,4 @@
-/** @module A client of Tidemark, for browsers, Node, Deno and workers. `Tidemark` is the beginning. */
+/** @module A client of Tidemark, for browsers, Node, Bun, Deno and workers. `Tidemark` is the beginning. */
 export { Tidemark, type Options } from "./tidemark.js";
 export { TidemarkError, type Problem } from "./errors.js";
 export type { TokenSource } from "./http.js";
