@@ -29,7 +29,7 @@ export class TidemarkError extends Error {
 
   /** Whether the same request may succeed later. */
   get temporary(): boolean {
-    if (this.credential) return this.retryAfter !== undefined; // such as a token that begins in a second
+    if (this.credential) return this.slug !== "" && this.retryAfter !== undefined; // as a token that begins in a second
     return [0, 429, 502, 503, 504, 507].includes(this.status);
   }
 

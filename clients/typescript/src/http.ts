@@ -2,10 +2,10 @@ import { answerError, failedToken, noToken, otherType, parse, TidemarkError, unr
 import { backoff, limited, pause, within } from "./pace.js";
 
 /**
- * Returns an API key or a token, without the white space around it. It is asked again when the service has refused the
- * last one, as after its end.
+ * Returns an API key or a token, or nothing for none. White space around it is cut off. It is asked again when the
+ * service has refused the last one, as after its end.
  */
-export type TokenSource = () => string | Promise<string>;
+export type TokenSource = () => string | null | undefined | Promise<string | null | undefined>;
 
 export interface Call {
   method?: "GET" | "POST" | "PUT" | "DELETE";
@@ -28,12 +28,12 @@ const unsendable = /^\.{0,2}$|[\ud800-\udfff]/u;
 /** Http calls the service. */
 export class Http {
   #token: string | undefined;
-  #asking: Promise<string> | undefined;
+  #asking: Promise<string | null | undefined> | undefined;
   readonly #base: URL | undefined;
 
   constructor(
     base: URL | undefined,
-    readonly tokens: string | TokenSource | undefined,
+    readonly tokens: string | TokenSource | null | undefined,
     readonly retryFor: number,
     readonly fetch: typeof globalThis.fetch,
   ) {
@@ -62,10 +62,12 @@ export class Http {
   /** token returns the credential, or undefined if the client has none. */
   async token(): Promise<string | undefined> {
     const { tokens } = this;
-    if (tokens === undefined || this.#token !== undefined) return this.#token;
+    if (tokens == null || this.#token !== undefined) return this.#token;
     const ask = typeof tokens === "function" ? tokens : () => tokens;
     this.#asking ??= Promise.resolve().then(ask).finally(() => (this.#asking = undefined));
-    const token = String((await this.#asking.catch(failedToken)) ?? "").trim();
+    const answer = await this.#asking.catch(failedToken);
+    if (answer == null) return undefined;
+    const token = String(answer).trim();
     if (!/^[!-~]+$/.test(token)) throw noToken(typeof tokens === "function");
     return (this.#token = token);
   }

@@ -93,7 +93,6 @@ export class Poll implements Transport {
           if (!(error instanceof TidemarkError) || error.temporary) throw error;
           return pause(shortestWait, signal); // the next answer has a newer receipt, or says why the source has ended
         });
-        signal.throwIfAborted(); // the sources have changed
       }
     }
     for (const p of problems) this.link.failed(keyOf(p), problemError(p as Parameters<typeof problemError>[0]));

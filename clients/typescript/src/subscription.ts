@@ -61,7 +61,9 @@ interface Known {
   readonly id: string;
   /** As it arrived last. It isn't kept any more when it is acknowledged. */
   message: Arrival | undefined;
-  readonly place: number; // in the order of arrival
+  place: number; // in the order of arrival, of the last history
+  /** Whether it was acknowledged here before it came again in another history, behind others. */
+  handled: boolean;
 }
 
 interface KnownGap {
@@ -113,8 +115,8 @@ export class Subscription<T = unknown> extends Events<SubscriptionEvents> implem
   async *[Symbol.asyncIterator](): AsyncGenerator<Message<T>, void, undefined> {
     try {
       for (let next = await this.#next(); next; next = await this.#next()) {
-        yield next.message;
-        if (this.options.ack !== "manual") void this.#ack(next.known).catch(() => {});
+        yield next;
+        if (this.options.ack !== "manual") void next.ack().catch(() => {});
       }
     } finally {
       await this.close();
@@ -150,17 +152,23 @@ export class Subscription<T = unknown> extends Events<SubscriptionEvents> implem
   message(m: Arrival): void {
     this.#removals = 0;
     const place = placeOf(m);
-    const lost = this.#lost.get(m.id);
-    const known = this.#known.get(place) ?? lost;
+    const known = this.#known.get(place);
     if (known) { // once more, after a reconnect: its receipt is newer
-      const isLast = !lost || this.#acked === this.#places; // else unread ones of the new history may be before it
-      this.#known.set(place, known);
-      this.#lost.delete(m.id);
       known.message = m;
-      if (known.place <= this.#acked && isLast) void this.#ack(known).catch(() => {});
+      if (known.place <= this.#acked) void this.#sendAcked().catch(() => {});
       return;
     }
-    const fresh = { id: m.id, message: m, place: ++this.#places };
+    const lost = this.#lost.get(m.id);
+    if (lost) { // its receipt now stands for those before it in this history, too
+      this.#lost.delete(m.id);
+      this.#known.set(place, lost);
+      lost.handled ||= lost.place <= this.#acked;
+      lost.message = m;
+      lost.place = ++this.#places;
+      void this.#sendAcked().catch(() => {});
+      return;
+    }
+    const fresh = { id: m.id, message: m, place: ++this.#places, handled: false };
     this.#known.set(place, fresh);
     trim(this.#known, remembered);
     this.#push(fresh);
@@ -215,8 +223,8 @@ export class Subscription<T = unknown> extends Events<SubscriptionEvents> implem
   async #handle(handler: Handler<T>): Promise<void> {
     try {
       for (let next = await this.#next(); next; next = await this.#next()) {
-        await handler(next.message);
-        if (this.options.ack !== "manual") void this.#ack(next.known).catch(() => {});
+        await handler(next);
+        if (this.options.ack !== "manual") void next.ack().catch(() => {});
       }
     } catch (error) {
       this.#fail(error);
@@ -235,7 +243,7 @@ export class Subscription<T = unknown> extends Events<SubscriptionEvents> implem
   /**
    * #next waits for the next message, and returns it as it is then, or undefined when the subscription has ended.
    */
-  async #next(): Promise<{ known: Known; message: Message<T> } | undefined> {
+  async #next(): Promise<Message<T> | undefined> {
     while (!this.ended.signal.aborted) {
       if (this.#dropped) {
         const count = this.#dropped;
@@ -243,7 +251,7 @@ export class Subscription<T = unknown> extends Events<SubscriptionEvents> implem
         this.emit("gap", { reason: "slow", count });
       }
       const item = this.#queue.shift();
-      if (item && "message" in item) return { known: item, message: this.#message(item) };
+      if (item && "message" in item) return this.#message(item);
       if (item) this.#gap(item);
       else await new Promise<void>((resolve) => (this.#wake = resolve));
     }
@@ -258,22 +266,37 @@ export class Subscription<T = unknown> extends Events<SubscriptionEvents> implem
 
   #message(known: Known): Message<T> {
     const { id, clock, content, publishedAt } = known.message!;
+    const { place } = known;
     return {
       channel: this.source.channel,
       id,
       clock,
       content: content as T,
       publishedAt: publishedAt === undefined ? undefined : new Date(publishedAt),
-      ack: () => this.#ack(known),
+      ack: () => this.#ack(known, place),
     };
   }
 
-  /** #ack acknowledges a message, and so all before it. */
-  async #ack(known: Known): Promise<void> {
-    if (!known.message) return; // it is acknowledged
-    this.#acked = Math.max(this.#acked, known.place);
-    await this.#send(known.message);
-    for (const k of this.#known.values()) if (k.place <= known.place) k.message = undefined;
+  /** #ack acknowledges a message that was handed out at a place, and so all before it. */
+  async #ack(known: Known, place: number): Promise<void> {
+    if (known.place === place) this.#acked = Math.max(this.#acked, place);
+    else known.handled = true; // those before it may not be, since it came again behind them
+    await this.#sendAcked();
+  }
+
+  /** #sendAcked acknowledges what is acknowledged here, and what follows that and was handled before it came again. */
+  async #sendAcked(): Promise<void> {
+    let last: Known | undefined;
+    const open = [...new Set(this.#known.values())].filter((k) => k.message).sort((a, b) => a.place - b.place);
+    for (const k of open) {
+      if (k.place > this.#acked && !k.handled) break;
+      last = k;
+    }
+    if (!last) return;
+    const { place } = last;
+    this.#acked = Math.max(this.#acked, place);
+    await this.#send(last.message!);
+    for (const k of open) if (k.place <= place) k.message = undefined;
   }
 
   /** #send sends an acknowledgement. What storage has lost doesn't need it any more. */

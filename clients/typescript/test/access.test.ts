@@ -84,7 +84,7 @@ test("a token that begins in a moment is tried again", { timeout: 60_000 }, asyn
 });
 
 test("a function for tokens that has none or fails is called again", { timeout: 60_000 }, async () => {
-  const answers = [() => null, () => Promise.reject(new Error("logged out")), () => token("gus", 3600)];
+  const answers = [() => "", () => Promise.reject(new Error("logged out")), () => token("gus", 3600)];
   const tm = new Tidemark(service.url, { token: () => answers.shift()!() as string });
   const errors: unknown[] = [];
   const subscription = tm.channel("lobby-none").subscribe("gus", () => {});

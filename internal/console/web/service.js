@@ -60,9 +60,11 @@ export async function identify() {
   }
 }
 
-const matches = (patterns, text, subject = "") => patterns === undefined || patterns.some((pattern) => {
-  const parts = pattern.replaceAll("{sub}", subject).split("*").map(
-    (part) => part.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&"));
+const literal = (text) => text.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&");
+
+const matches = (patterns, text, subject) => patterns === undefined || patterns.some((pattern) => {
+  if (!subject && pattern.includes("{sub}")) return false;
+  const parts = pattern.split("*").map((part) => part.split("{sub}").map(literal).join(literal(subject)));
   return new RegExp(`^${parts.join(".*")}$`, "s").test(text);
 });
 
@@ -74,7 +76,8 @@ export function may(action, name, list = "channels") {
   const of = credential.get();
   if (!of) return false;
   if (isFree(of)) return true;
-  const subject = of.principal?.startsWith("user:") ? of.principal.slice(5) : "";
+  const isSubject = list === "records" && of.name; // elsewhere {sub} is the name of a user
+  const subject = isSubject ? of.principal.slice("user:".length) : of.name ?? "";
   return of.grants.some((g) => g.actions.includes(action) &&
     (name === undefined || matches(g[list], name, subject)));
 }
