@@ -153,7 +153,7 @@ func TestCORS(t *testing.T) {
 func TestCORSOfAll(t *testing.T) {
 	t.Parallel()
 	for pattern, origin := range map[string]string{"*": "*", "https://*": "https://app.example.com",
-		"https://*:8443": "https://app.example.com:8443"} {
+		"https://*:8443": "https://app.example.com:8443", "https://*.*": "https://app.example.com"} {
 		h := servertest.Start(t, func(s *servertest.Setup) { s.CORS = server.CORS{AllowOrigins: []string{pattern}} })
 		of := strings.Replace(origin, "*", "https://app.example.com", 1)
 		got := h.Do("GET", "/v1/info", "", servertest.Header{Name: "Origin", Value: of})

@@ -393,6 +393,7 @@ func TestNamesOfSubjects(t *testing.T) {
 	g := newGuard(t, access.Options{Rules: []access.ChannelRule{
 		{Pattern: `inbox[.](?P<user>.+)`, Readers: []string{"${user}"}},
 		{Pattern: `staff`, Readers: []string{"*@example.com", "auth0|1"}},
+		{Pattern: `team[.](?P<team>.*)`, Readers: []string{"${team}-*", "*_${team}"}},
 	}, Tickets: ticketsOf(owners{"hers": "ann@example.com"})})
 	const grants = `[{"actions":["publish"],"channels":["out.{sub}"]},
 		{"actions":["subscribe"],"channels":["all"]},{"actions":["subscribe"],"channels":["both"],"subscribers":["{sub}.*"]},
@@ -409,6 +410,9 @@ func TestNamesOfSubjects(t *testing.T) {
 		require.ErrorIs(t, what.check(t, g, thief), access.ErrNotGranted, "%v", what)
 	}
 	require.NoError(t, on{access.Describe, "staff", ""}.check(t, g, user(t, "auth0|1", grants)))
+	for _, team := range []string{"team.xs", "team.40example.com"} {
+		require.ErrorIs(t, on{access.Describe, team, ""}.check(t, g, ann), access.ErrNotGranted, "a star is of subjects")
+	}
 	for action, resource := range map[access.Action]access.Resource{
 		access.Ticket: {Ticket: "hers"}, access.Read: access.Record("sessions", "ann@example.com"),
 	} {

@@ -82,11 +82,13 @@ func compileReaders(pattern *regexp.Regexp, list []string) ([]reader, error) {
 	return readers, nil
 }
 
-// includes reports whether the reader's pattern matches the user's name in channels, or the subject. Only the name does
-// if the subject has the form of other subjects' names: it would match their channels.
+// includes reports whether the reader's pattern matches the subject, or is the user's name in channels. A star doesn't
+// stand for a part of such a name: xs-* would be everybody whose subject is no name. A subject that has the form of other
+// subjects' names isn't compared itself: it would match their channels.
 func (l *reader) includes(r *request) bool {
-	return l.subjects.matches(r.subject, r) ||
-		!names.IsOfSubject(r.principal.Subject) && l.subjects.matches(r.principal.Subject, r)
+	subject := r.principal.Subject
+	isName := len(l.subjects.parts) == 1 && l.subjects.matches(r.subject, r)
+	return isName || !names.IsOfSubject(subject) && l.subjects.matches(subject, r)
 }
 
 // include reports whether the list includes the principal of the request.

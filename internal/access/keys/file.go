@@ -65,7 +65,7 @@ func Append(path string, k Key) (err error) {
 	if err != nil {
 		return fmt.Errorf("encode the key: %w", err)
 	}
-	opened, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600)
+	opened, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND|os.O_CREATE, 0o600) //nolint:gosec // the user names the file
 	if err != nil {
 		return err
 	}

@@ -164,7 +164,8 @@ func (c CORS) allows(origin string) bool {
 // isAnyHost reports whether a pattern of origins matches every host.
 func isAnyHost(pattern string) bool {
 	_, host, found := strings.Cut(pattern, "://")
-	return !found || host == "*" || strings.HasPrefix(host, "*:")
+	host, _, _ = strings.Cut(host, ":")
+	return !found || strings.Trim(host, "*.") == ""
 }
 
 // middleware returns the middleware. ok is false if none is needed.
