@@ -10,9 +10,10 @@ import (
 // MaxPatternBytes is the longest pattern.
 const MaxPatternBytes = 256
 
-// Pattern matches names. "*" matches any text, also none. {sub} is replaced by the subject of the principal, and {name}
-// by the text that the group with this name captured in the rule of the channel; both match literally: a subject "a*"
-// matches only itself. If a replacement is empty or doesn't exist, the pattern matches nothing.
+// Pattern matches names. "*" matches any text, also none. {sub} is replaced by Principal.ChannelName, in owners and
+// records by the subject, and {name} by the text that the group with this name captured in the rule of the channel; both
+// match literally: a subject "a*" matches only itself. If a replacement is empty or doesn't exist, the pattern matches
+// nothing.
 //
 // A Pattern is immutable. The zero Pattern matches nothing.
 type Pattern struct {

@@ -18,8 +18,9 @@ const everybody = "anonymous"
 type ChannelRule struct {
 	Pattern string // regular expression in the syntax of package regexp
 	// Readers may subscribe, each under its own name, and describe. The entry "*" includes everybody with a credential,
-	// "anonymous" everybody. Any other entry is a pattern of users' subjects: "*" in it matches any text, and $1, $name
-	// and ${name} are replaced by the text that the group captured in the channel's name, which matches literally.
+	// "anonymous" everybody. Any other entry is a pattern of users' subjects, and one without "*" also of what
+	// Principal.ChannelName returns: "*" in it matches any text, and $1, $name and ${name} are replaced by the text that
+	// the group captured in the channel's name, which matches literally.
 	Readers    []string
 	Writers    []string // may publish; as Readers
 	QueryToken bool     // a token may be sent in the query: for browsers, which can't always set a header
