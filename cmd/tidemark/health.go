@@ -62,7 +62,8 @@ It exits with status 0 if the service is ready, 1 if it isn't, and 2 if the comm
 	connection := cli.AddConnection(cmd, t, 0)
 	cmd.Flags().StringVar(&h.config, "config", t.Getenv(config.EnvPrefix+"CONFIG"),
 		"`FILE` the YAML file of the service to check; "+config.EnvPrefix+"CONFIG changes the default")
-	cmd.Flags().DurationVar(&h.timeout, "timeout", 6*time.Second, "how long to wait for an answer; the service takes up to 5s to check itself")
+	cmd.Flags().DurationVar(&h.timeout, "timeout", 6*time.Second,
+		"how long to wait for an answer; the service takes up to 5s to check itself")
 	cmd.Flags().BoolVar(&h.live, "live", false, "check only that it answers, by its /livez, and not that it can serve")
 	cmd.Flags().BoolVar(&h.json, "json", false, "print a line of JSON: server, status, error and durationMs")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return h.run(cmd, connection) }

@@ -172,21 +172,18 @@ func (r *request) granted(a Action) bool {
 }
 
 // subscriber reports whether a grant includes the subscriber, or any one for a tail.
-func (r *request) subscriber(g *Grant) (ok bool) {
+func (r *request) subscriber(g *Grant) bool {
 	if g.Subscribers == nil {
 		return r.own()
 	}
-	subject := r.subject
-	if strings.Contains(subject, ":") { // ann:phone is a device of ann
-		r.subject = ""
+	named := *r
+	if strings.Contains(r.subject, ":") { // ann:phone is a device of ann
+		named.subject = ""
 	}
 	if r.resource.Tail {
-		ok = slices.ContainsFunc(g.Subscribers, func(p Pattern) bool { return p.matchesAny(r) })
-	} else {
-		ok = contain(g.Subscribers, r.resource.Subscriber, r)
+		return slices.ContainsFunc(g.Subscribers, func(p Pattern) bool { return p.matchesAny(&named) })
 	}
-	r.subject = subject
-	return ok
+	return contain(g.Subscribers, r.resource.Subscriber, &named)
 }
 
 // own reports whether the subscriber belongs to the principal, or any one for a tail.
@@ -203,11 +200,9 @@ func (r *request) record(g *Grant) bool {
 	if g.Records == nil {
 		return r.principal.Kind == APIKey
 	}
-	name := r.subject
-	r.subject = separators.Replace(r.principal.Subject) // as Record encodes IDs
-	ok := contain(g.Records, r.resource.Record, r)
-	r.subject = name
-	return ok
+	encoded := *r
+	encoded.subject = separators.Replace(r.principal.Subject) // as Record encodes IDs
+	return contain(g.Records, r.resource.Record, &encoded)
 }
 
 // byRule reports whether the rule of the channel allows an action.
@@ -276,9 +271,7 @@ func (r *request) owner(ctx context.Context, g *Grant, id string) (bool, error) 
 	case g.Owners == nil:
 		return r.principal.isUser() && owner == r.principal.Subject, nil
 	}
-	name := r.subject
-	r.subject = r.principal.Subject
-	ok := contain(g.Owners, owner, r)
-	r.subject = name
-	return ok, nil
+	ofSubject := *r
+	ofSubject.subject = r.principal.Subject
+	return contain(g.Owners, owner, &ofSubject), nil
 }

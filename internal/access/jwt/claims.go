@@ -91,6 +91,7 @@ func (e *earlyError) Error() string { return "the token is not valid yet" }
 // claims are valid otherwise.
 func (c *claims) check(o *Options, now time.Time) error {
 	isOurs := func(a string) bool { return slices.Contains(o.Audience, a) }
+	startsIn := c.Begins.time().Add(-o.Leeway).Sub(now)
 	switch {
 	case c.Expires == nil:
 		return errors.New("the claims have no exp")
@@ -104,8 +105,8 @@ func (c *claims) check(o *Options, now time.Time) error {
 		return errors.New("the token has an audience, and none is configured")
 	case !now.Before(c.Expires.time().Add(o.Leeway)):
 		return access.ErrExpired
-	case c.Begins != nil && now.Before(c.Begins.time().Add(-o.Leeway)):
-		return &earlyError{startsIn: c.Begins.time().Add(-o.Leeway).Sub(now)}
+	case startsIn > 0:
+		return &earlyError{startsIn}
 	}
 	return nil
 }
