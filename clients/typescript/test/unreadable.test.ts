@@ -137,10 +137,13 @@ test("a line separator in a content isn't the end of a line", { timeout: 60_000 
   await tm.close();
 });
 
+/** againAfterLoss is a stream in which a message comes again after a loss, behind another one. */
+const againAfterLoss = [
+  messageOf("a", 1), eventOf("gap", { reason: "lost", count: 0 }) + messageOf("x", 1) + messageOf("a", 2),
+];
+
 test("a message that comes again after a loss acknowledges none before it", { timeout: 60_000 }, async () => {
-  const { options, acked } = streamOf([
-    messageOf("a", 1), eventOf("gap", { reason: "lost", count: 0 }) + messageOf("x", 1) + messageOf("a", 2),
-  ]);
+  const { options, acked } = streamOf(againAfterLoss);
   const tm = new Tidemark("http://127.0.0.1:1", options);
   const seen: string[] = [];
   let release = () => {};
@@ -158,9 +161,7 @@ test("a message that comes again after a loss acknowledges none before it", { ti
 });
 
 test("a message that comes again while it is handled acknowledges none before it", { timeout: 60_000 }, async () => {
-  const { options, acked } = streamOf([
-    messageOf("a", 1), eventOf("gap", { reason: "lost", count: 0 }) + messageOf("x", 1) + messageOf("a", 2),
-  ]);
+  const { options, acked } = streamOf(againAfterLoss);
   const tm = new Tidemark("http://127.0.0.1:1", options);
   const seen: string[] = [];
   const release: (() => void)[] = [];
