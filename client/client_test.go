@@ -216,7 +216,8 @@ func TestEverySlugHasASentinel(t *testing.T) {
 		client.ErrNotGranted,
 		client.ErrKeysUnavailable, client.ErrRateLimited, client.ErrTooManyWaits, client.ErrManySubscribers,
 		client.ErrNoKey, client.ErrInvalidKey,
-		client.ErrInvalidRevocation, client.ErrKeyConfigured, client.ErrTooManyKeys, client.ErrManyRevocations, client.ErrConfiguration,
+		client.ErrInvalidRevocation, client.ErrKeyConfigured, client.ErrTooManyKeys, client.ErrManyRevocations,
+		client.ErrConfiguration,
 		client.ErrSchema, client.ErrInvalidSources,
 	}
 	sentinels = append(sentinels, records.Errors()...)

@@ -84,9 +84,9 @@ func (q *queue) serve(r *http.Request, body wire.NextRequest) http.HandlerFunc {
 		return answer(http.StatusNoContent, nil)
 	}
 	q.asked = append(q.asked, body.Max)
-	d := wire.Delivery{Messages: []wire.Message{}, Expired: q.expired}
+	d := client.Delivery{Messages: []client.Message{}, Expired: q.expired}
 	for n := q.mark + 1; n <= q.last && (body.Max == 0 || len(d.Messages) < body.Max); n++ {
-		d.Messages = append(d.Messages, wire.Message{ID: "m" + strconv.Itoa(n), Clock: clock.Clock(n),
+		d.Messages = append(d.Messages, client.Message{ID: "m" + strconv.Itoa(n), Clock: clock.Clock(n),
 			Content: []byte("1")})
 	}
 	if n := len(d.Messages); n > 0 || q.expired > 0 {

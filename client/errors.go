@@ -9,15 +9,44 @@ import (
 	"math"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/tidemark-dev/tidemark/fault"
-	"github.com/tidemark-dev/tidemark/internal/wire"
 )
+
+// TypePrefix precedes the slug in a problem's type.
+const TypePrefix = "urn:tidemark:problem:"
+
+// Problem is an error in the form of RFC 9457, which the service answers as application/problem+json.
+type Problem struct {
+	Type   string `json:"type"`             // TypePrefix and a slug
+	Title  string `json:"title"`            // meaning of the slug
+	Status int    `json:"status"`           // the HTTP status
+	Detail string `json:"detail,omitempty"` // what is wrong with this request
+	// Field is the wrong part of the request: a JSON pointer (RFC 6901) into the body if it starts with "/", otherwise
+	// the name of a parameter.
+	Field      string `json:"field,omitempty"`
+	Offset     *int64 `json:"offset,omitempty"`     // of what is wrong in the body, in bytes from its start
+	RequestID  string `json:"requestId,omitempty"`  // as in the header X-Request-Id and in the server's log
+	RetryAfter int    `json:"retryAfter,omitempty"` // seconds after which a retry may succeed, as in the header Retry-After
+	// OutOfReach is the parts of the storage that failed a readiness check: "channels", "tickets", "sessions" or "cache",
+	// followed by slots if it is a part of a Cluster, as in "channels slots 0-5460".
+	OutOfReach []string `json:"outOfReach,omitempty"`
+}
+
+// Slug returns the slug, or "" if the type isn't one of Tidemark's.
+func (p *Problem) Slug() fault.Slug {
+	slug, ok := strings.CutPrefix(p.Type, TypePrefix)
+	if !ok {
+		return ""
+	}
+	return fault.Slug(slug)
+}
 
 // Error is an error that the service answered.
 type Error struct {
-	Problem    wire.Problem  // empty if the answer has none, as those of proxies
+	Problem    Problem       // empty if the answer has none, as those of proxies
 	Status     int           // the HTTP status
 	RetryAfter time.Duration // how long the service asks to wait before the next try; 0: no advice
 }
@@ -103,7 +132,7 @@ var (
 var ErrUnreachable = errors.New("the service can't be reached")
 
 func named(slug fault.Slug) *Error {
-	return &Error{Problem: wire.Problem{Type: wire.TypePrefix + string(slug), Title: slug.Title()}}
+	return &Error{Problem: Problem{Type: TypePrefix + string(slug), Title: slug.Title()}}
 }
 
 // checkJSON returns nil if data is one JSON value, and otherwise refused with the place and the reason.
@@ -166,7 +195,7 @@ func readError(resp *http.Response) error {
 	e := &Error{Status: resp.StatusCode, RetryAfter: retryAfter(resp.Header.Get("Retry-After"))}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxProblemBytes))
 	if err != nil || json.Unmarshal(body, &e.Problem) != nil || e.Problem.Slug() == "" {
-		e.Problem = wire.Problem{} // only the status is known
+		e.Problem = Problem{} // only the status is known
 	}
 	return e
 }

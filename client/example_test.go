@@ -107,8 +107,8 @@ func ExampleClient_Subscribe() {
 	if _, err := c.Publish(ctx, "news", client.Draft{Content: []byte(`"old"`)}); err != nil {
 		panic(err)
 	}
-	for _, from := range []client.From{client.Latest, client.Earliest, client.After(0)} {
-		s, err := c.Subscribe(ctx, "news", "reader-"+fmt.Sprint(from.Start), from)
+	for i, from := range []client.From{client.Latest, client.Earliest, client.After(0)} {
+		s, err := c.Subscribe(ctx, "news", "reader-"+fmt.Sprint(i), from)
 		if err != nil {
 			panic(err)
 		}

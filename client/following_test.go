@@ -187,7 +187,7 @@ func TestConsumeContinues(t *testing.T) {
 		_ = http.NewResponseController(w).Flush()
 		panic(http.ErrAbortHandler)
 	}
-	rest := answer(http.StatusOK, wire.Delivery{ReceiptHandle: "m2", Messages: []wire.Message{
+	rest := answer(http.StatusOK, client.Delivery{ReceiptHandle: "m2", Messages: []client.Message{
 		{ID: "m2", Clock: 2, Content: []byte("1")}}})
 	refused := problem(404, fault.SlugNoSubscriber, 0)
 	broken := errors.New("broken")
@@ -362,7 +362,7 @@ func TestConsumePolls(t *testing.T) {
 					if time.Since(began) > time.Minute {
 						time.Sleep(20 * time.Second) //nolint:forbidigo // the time of synctest
 					}
-					answer(http.StatusOK, wire.Delivery{Messages: []wire.Message{}})(w, r)
+					answer(http.StatusOK, client.Delivery{Messages: []client.Message{}})(w, r)
 				}
 				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Hour)
 				defer cancel()
@@ -401,7 +401,7 @@ func TestConsumeAsksForTokens(t *testing.T) {
 		s.Close() // it has no network
 		s.poll = func(w http.ResponseWriter, r *http.Request) {
 			time.Sleep(2 * time.Second) //nolint:forbidigo // the time of synctest: a stream is due again
-			answer(http.StatusOK, wire.Delivery{Messages: []wire.Message{}})(w, r)
+			answer(http.StatusOK, client.Delivery{Messages: []client.Message{}})(w, r)
 		}
 		c := newClient(t, "http://service", client.WithHTTPClient(&http.Client{Transport: memory{s}}),
 			client.WithTokenSource(func(context.Context) (string, error) {
@@ -425,7 +425,7 @@ func TestConsumeWithoutStreams(t *testing.T) {
 	for _, option := range []client.Option{client.WithoutStreams(),
 		client.WithHTTPClient(&http.Client{Transport: limited})} {
 		s := newStreamer(t, streamOf(message("m1")))
-		s.poll = answer(http.StatusOK, wire.Delivery{ReceiptHandle: "m1", Messages: []wire.Message{
+		s.poll = answer(http.StatusOK, client.Delivery{ReceiptHandle: "m1", Messages: []client.Message{
 			{ID: "m1", Clock: 1, Content: []byte("1")}}})
 		require.NoError(t, finish(t, s.client(t, option), consumption(new([]clock.Clock), stopAt(1))))
 		require.Equal(t, []string{"next", "ack m1"}, s.requests())

@@ -3,8 +3,6 @@ package client
 import (
 	"context"
 	"net/http"
-
-	"github.com/tidemark-dev/tidemark/internal/wire"
 )
 
 // Ready returns nil if the server can serve requests: it reaches its storage, and isn't shutting down. Errors:
@@ -17,7 +15,6 @@ func (c *Client) Live(ctx context.Context) error {
 }
 
 func (c *Client) probe(ctx context.Context, what, path string) error {
-	var status wire.Status
-	_, err := c.call(ctx, request{what: what, method: http.MethodGet, path: []string{path}, isProbe: true}, &status)
+	_, err := c.call(ctx, request{what: what, method: http.MethodGet, path: []string{path}, isProbe: true}, nil)
 	return err
 }

@@ -6,26 +6,49 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-
-	"github.com/tidemark-dev/tidemark/internal/wire"
+	"time"
 )
 
 // The calls of this file are answered on the service's admin address only.
 
 // NewKey is an API key to create: its description, its grants as a JSON array, and its expiry.
-type NewKey = wire.NewKey
+type NewKey struct {
+	Description string          `json:"description,omitempty"`
+	Grants      json.RawMessage `json:"grants"`           // a JSON array
+	Limits      string          `json:"limits,omitempty"` // such as requests=100/s,waits=50
+	Expires     time.Time       `json:"expires,omitzero"` // zero: never
+}
 
 // Key describes an API key.
-type Key = wire.Key
+type Key struct {
+	ID string `json:"id"`
+	NewKey
+	Created    time.Time `json:"created,omitzero"`
+	CreatedBy  string    `json:"createdBy,omitempty"` // the name of a principal
+	Configured bool      `json:"configured"`          // part of the service's configuration: it can't be deleted
+}
 
 // CreatedKey is a new API key. Its Text is the token for WithToken; the service doesn't store it.
-type CreatedKey = wire.CreatedKey
+type CreatedKey struct {
+	Key
+	Text string `json:"key"` // what requests are sent with: it is in no other answer
+}
 
 // NewRevocation revokes a token by its jti, or all credentials issued to a subject until now.
-type NewRevocation = wire.NewRevocation
+type NewRevocation struct {
+	JTI     string    `json:"jti,omitempty"`
+	Subject string    `json:"subject,omitempty"`
+	Until   time.Time `json:"until,omitzero"` // zero: 30 days from now
+}
 
 // Revocation is a revocation in force.
-type Revocation = wire.Revocation
+type Revocation struct {
+	JTI     string    `json:"jti,omitempty"`
+	Subject string    `json:"subject,omitempty"` // the credentials that it got before At
+	Key     string    `json:"key,omitempty"`     // the ID of an API key that was deleted
+	At      time.Time `json:"at"`                // Redis time
+	Until   time.Time `json:"until"`
+}
 
 // CreateKey makes an API key. If its answer was lost it is tried again, and the first key remains unused: Keys lists
 // it. Errors: ErrInvalidKey, with the field that is wrong, ErrInvalidBody, ErrTooManyKeys,
@@ -41,7 +64,10 @@ func (c *Client) CreateKey(ctx context.Context, k NewKey) (CreatedKey, error) {
 func (c *Client) Keys(ctx context.Context) ([]Key, error) {
 	var all []Key
 	err := c.pages(ctx, "keys", func(body json.RawMessage) (string, error) {
-		var page wire.Keys
+		var page struct {
+			Keys   []Key  `json:"keys"`
+			Cursor string `json:"cursor"`
+		}
 		err := json.Unmarshal(body, &page)
 		all = append(all, page.Keys...)
 		return page.Cursor, err
@@ -69,7 +95,10 @@ func (c *Client) Revoke(ctx context.Context, n NewRevocation) (Revocation, error
 func (c *Client) Revocations(ctx context.Context) ([]Revocation, error) {
 	var all []Revocation
 	err := c.pages(ctx, "revocations", func(body json.RawMessage) (string, error) {
-		var page wire.Revocations
+		var page struct {
+			Revocations []Revocation `json:"revocations"`
+			Cursor      string       `json:"cursor"`
+		}
 		err := json.Unmarshal(body, &page)
 		all = append(all, page.Revocations...)
 		return page.Cursor, err

@@ -47,9 +47,9 @@ func TestKeyRequests(t *testing.T) {
 func TestPagesOfKeys(t *testing.T) {
 	t.Parallel()
 	f := newFake(t,
-		answer(http.StatusOK, wire.Keys{Keys: []wire.Key{{ID: "a"}, {ID: "b"}}, Cursor: "b&"}),
-		answer(http.StatusOK, wire.Keys{Keys: []wire.Key{{ID: "c"}}}),
-		answer(http.StatusOK, wire.Revocations{Revocations: []wire.Revocation{{JTI: "a"}}, Cursor: "jti:a"}),
+		answer(http.StatusOK, wire.Keys{Keys: []client.Key{{ID: "a"}, {ID: "b"}}, Cursor: "b&"}),
+		answer(http.StatusOK, wire.Keys{Keys: []client.Key{{ID: "c"}}}),
+		answer(http.StatusOK, wire.Revocations{Revocations: []client.Revocation{{JTI: "a"}}, Cursor: "jti:a"}),
 		answer(http.StatusOK, wire.Revocations{}),
 	)
 	keys, err := f.client(t).Keys(t.Context())

@@ -10,16 +10,21 @@ import (
 	"time"
 
 	"github.com/tidemark-dev/tidemark/internal/pace"
-	"github.com/tidemark-dev/tidemark/internal/wire"
 )
 
 // MaxSources is how many sources a FetchMany or a ConsumeMany may have.
-const MaxSources = wire.MaxSources
+const MaxSources = 256
 
 // Source is a subscriber of a channel to fetch from. FetchMany acknowledges its ReceiptHandle first, unless that is
 // empty. With a LastReceiptHandle, one that the caller had before, the delivery tells whether the channel has lost the
 // history that it is of.
-type Source = wire.Source
+type Source struct {
+	Channel       string `json:"channel"`
+	Subscriber    string `json:"subscriber"`
+	ReceiptHandle string `json:"receiptHandle,omitempty"` // empty: nothing to acknowledge
+	// LastReceiptHandle is one that the client had before: Delivery.Lost. Empty: none.
+	LastReceiptHandle string `json:"lastReceiptHandle,omitempty"`
+}
 
 // setReceipts sets the receipts of a source after a delivery.
 func setReceipts(s *Source, d *Delivery) {
@@ -33,7 +38,11 @@ func setReceipts(s *Source, d *Delivery) {
 func clearReceipts(s *Source) { s.ReceiptHandle, s.LastReceiptHandle = "", "" }
 
 // SourceDelivery is the result of a fetch from a source.
-type SourceDelivery = wire.SourceDelivery
+type SourceDelivery struct {
+	Channel    string `json:"channel"`
+	Subscriber string `json:"subscriber"`
+	Delivery
+}
 
 // Deliveries is the result of FetchMany.
 type Deliveries struct {
@@ -54,6 +63,19 @@ func (e *SourceError) Error() string { return e.Subscriber + " of " + e.Channel 
 // Unwrap returns the *Error.
 func (e *SourceError) Unwrap() error { return e.Err }
 
+type fetchRequest struct {
+	From []Source `json:"from"`
+	Max  int      `json:"max,omitempty"`
+	Wait string   `json:"wait,omitempty"`
+}
+
+// sourceProblem is the problem of a source in an answer, or in an event.
+type sourceProblem struct {
+	Channel    string `json:"channel"`
+	Subscriber string `json:"subscriber"`
+	Problem
+}
+
 // FetchMany acknowledges and fetches from several sources with one wait, which ends when any of them has messages or
 // fails. A source that fails, such as with ErrNoSubscriber, ErrNotGranted or ErrReceiptEpoch, stops no other: its error
 // is a problem of the result. Max is the most messages of all sources together. Errors: ErrInvalidSources for none,
@@ -70,10 +92,13 @@ func (c *Client) FetchMany(ctx context.Context, from []Source, o FetchOptions) (
 		}
 	}
 	var err error
-	if r.body, err = json.Marshal(wire.FetchRequest{From: from, Max: o.Max, Wait: wire.Wait(o.Wait)}); err != nil {
+	if r.body, err = json.Marshal(fetchRequest{From: from, Max: o.Max, Wait: durationText(o.Wait)}); err != nil {
 		return Deliveries{}, fmt.Errorf("%s: %w", r.what, err)
 	}
-	var answer wire.Deliveries
+	var answer struct {
+		Deliveries []SourceDelivery `json:"deliveries"`
+		Problems   []sourceProblem  `json:"problems"`
+	}
 	if _, err := c.call(ctx, r, &answer); err != nil {
 		return Deliveries{}, err
 	}
@@ -84,7 +109,7 @@ func (c *Client) FetchMany(ctx context.Context, from []Source, o FetchOptions) (
 	return d, nil
 }
 
-func sourceError(p *wire.SourceProblem) *SourceError {
+func sourceError(p *sourceProblem) *SourceError {
 	e := &Error{Problem: p.Problem, Status: p.Status, RetryAfter: time.Duration(p.RetryAfter) * time.Second}
 	return &SourceError{Channel: p.Channel, Subscriber: p.Subscriber, Err: e}
 }

@@ -19,10 +19,10 @@ import (
 )
 
 // delivered returns the delivery of a channel: messages of these IDs, and a receipt that names the last.
-func delivered(channel string, ids ...string) wire.SourceDelivery {
-	d := wire.SourceDelivery{Channel: channel, Subscriber: "s"}
+func delivered(channel string, ids ...string) client.SourceDelivery {
+	d := client.SourceDelivery{Channel: channel, Subscriber: "s"}
 	for i, id := range ids {
-		d.Messages = append(d.Messages, wire.Message{ID: id, Clock: clock.Clock(i + 1), Content: json.RawMessage("1")})
+		d.Messages = append(d.Messages, client.Message{ID: id, Clock: clock.Clock(i + 1), Content: json.RawMessage("1")})
 		d.ReceiptHandle = "after-" + id
 	}
 	return d
@@ -33,10 +33,10 @@ func failed(channel string, status int, slug fault.Slug) wire.SourceProblem {
 }
 
 func deliveries(all ...any) http.HandlerFunc {
-	d := wire.Deliveries{Deliveries: []wire.SourceDelivery{}, Problems: []wire.SourceProblem{}}
+	d := wire.Deliveries{Deliveries: []client.SourceDelivery{}, Problems: []wire.SourceProblem{}}
 	for _, want := range all {
 		switch source := want.(type) {
-		case wire.SourceDelivery:
+		case client.SourceDelivery:
 			d.Deliveries = append(d.Deliveries, source)
 		case wire.SourceProblem:
 			d.Problems = append(d.Problems, source)

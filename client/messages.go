@@ -2,26 +2,43 @@ package client
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"slices"
+	"time"
 
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/tidemark-dev/tidemark/clock"
 	"github.com/tidemark-dev/tidemark/internal/id"
-	"github.com/tidemark-dev/tidemark/internal/wire"
 )
 
 // Draft is a message to publish. If the ID is empty, the client makes one. Content is one JSON value, which subscribers
 // receive byte for byte.
-type Draft = wire.Draft
+type Draft struct {
+	ID      string          `json:"id,omitempty"` // empty: the server makes one
+	Content json.RawMessage `json:"content"`      // one JSON value
+}
 
 // Published is the outcome of publishing a Draft. Duplicate means that the ID was published before, and that nothing
 // was changed. It is never set for an ID that the client made. For an ID of the caller, the earlier publish may have
 // been a try of the same call whose answer was lost.
-type Published = wire.Published
+type Published struct {
+	Channel   string      `json:"channel"`
+	ID        string      `json:"id"`
+	Clock     clock.Clock `json:"clock"`     // of the message; for a duplicate, of the first one
+	Duplicate bool        `json:"duplicate"` // the ID was published before, and nothing was changed
+}
 
 // Message is a message as a subscriber receives it. PublishedAt is the storage's time, or zero if it isn't known.
 // Content is byte for byte as it was published, except that on a stream line breaks between its tokens are spaces.
-type Message = wire.Message
+type Message struct {
+	ID          string          `json:"id"`
+	Clock       clock.Clock     `json:"clock"`
+	Content     json.RawMessage `json:"content"`              // byte for byte as it was published
+	PublishedAt time.Time       `json:"publishedAt,omitzero"` // Redis time, to the millisecond; left out if it isn't known
+}
 
 // Publish appends a message to a channel, and creates the channel if it does not exist. The message is on the channel
 // once, even if the call is retried. Errors: ErrInvalidChannel, ErrInvalidMessageID, ErrInvalidContent,
@@ -56,9 +73,9 @@ func (c *Client) publish(ctx context.Context, channel string, drafts []Draft, ba
 	published := make([]Published, 1)
 	var out any = &published[0]
 	if batch {
-		r.body, out = wire.AppendDraftsJSON(nil, drafts), &published
+		r.body, out = draftsJSON(drafts), &published
 	} else {
-		r.body = drafts[0].AppendJSON(nil)
+		r.body = appendDraft(nil, &drafts[0])
 	}
 	if _, err := c.call(ctx, r, out); err != nil {
 		return nil, err
@@ -72,4 +89,25 @@ func (c *Client) publish(ctx context.Context, channel string, drafts []Draft, ba
 		}
 	}
 	return published, nil
+}
+
+// appendDraft appends the JSON of a draft, with the content unchanged: encoding/json would change its white space.
+func appendDraft(dst []byte, d *Draft) []byte {
+	dst = append(dst, `{"id":`...)
+	dst, _ = jsontext.AppendQuote(dst, d.ID) // invalid UTF-8 becomes U+FFFD, which the server refuses in IDs
+	dst = append(dst, `,"content":`...)
+	dst = append(dst, d.Content...)
+	return append(dst, '}')
+}
+
+// draftsJSON returns the body of a batch.
+func draftsJSON(drafts []Draft) []byte {
+	body := []byte{'['}
+	for i := range drafts {
+		if i > 0 {
+			body = append(body, ',')
+		}
+		body = appendDraft(body, &drafts[i])
+	}
+	return append(body, ']')
 }

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"iter"
 	"net/http"
@@ -10,25 +11,72 @@ import (
 	"time"
 
 	"github.com/tidemark-dev/tidemark/clock"
-	"github.com/tidemark-dev/tidemark/internal/wire"
 )
 
 // The calls of this file are answered on the service's admin address only.
 
 // ListedChannel is an entry of the list of channels.
-type ListedChannel = wire.ListedChannel
+type ListedChannel struct {
+	Channel         string      `json:"channel"`
+	Clock           clock.Clock `json:"clock"`           // of the last message
+	TTLMillis       int64       `json:"ttlMs"`           // remaining life of the channel without activity
+	SubscriberCount uint64      `json:"subscriberCount"` // with those that expired recently
+	// Details are left out unless they were asked for.
+	Details *ChannelDetails `json:"details,omitempty"`
+}
+
+// ChannelDetails describes the messages of a channel and their readers.
+type ChannelDetails struct {
+	Messages uint64 `json:"messages"`          // kept, at most: from the oldest to the last
+	Lag      uint64 `json:"lag"`               // of the slowest of the examined subscribers
+	Slowest  string `json:"slowest,omitempty"` // its name; left out: there is none
+	// Partial is set if the channel has more subscribers than were examined, about 100.
+	Partial bool `json:"partial,omitempty"`
+	// Rate is messages per second since the server that answers has listed the channel with details before; left out:
+	// it hasn't in the last hour.
+	Rate *float64 `json:"rate,omitempty"`
+}
 
 // Peeked is messages of a channel, read without a subscriber.
-type Peeked = wire.Peeked
+type Peeked struct {
+	Channel  string      `json:"channel"`
+	Epoch    string      `json:"epoch"`
+	Clock    clock.Clock `json:"clock"`    // of the channel's last message
+	Messages []Message   `json:"messages"` // in clock order
+	Through  clock.Clock `json:"through"`  // where the next peek begins
+	More     bool        `json:"more"`     // there are messages after that
+}
 
 // Purged is the outcome of a purge.
-type Purged = wire.Purged
+type Purged struct {
+	Channel string      `json:"channel"`
+	Epoch   string      `json:"epoch"`
+	Through clock.Clock `json:"through"` // up to which messages were purged
+	Purged  uint64      `json:"purged"`  // messages
+}
 
 // Sought is the outcome of a seek.
-type Sought = wire.Sought
+type Sought struct {
+	Channel    string      `json:"channel"`
+	Subscriber string      `json:"subscriber"`
+	Epoch      string      `json:"epoch"`
+	Mark       clock.Clock `json:"mark"` // where it is now
+	Lag        uint64      `json:"lag"`  // messages after it
+}
 
 // To is where Seek sets a mark. Its From is Latest, Earliest or After a clock.
-type To = wire.To
+type To struct {
+	From
+	Time time.Time // if it isn't zero, instead of From: before the first message that was published then or later
+}
+
+// MarshalJSON returns "latest", "earliest", a clock, or a time in the form of RFC 3339.
+func (t To) MarshalJSON() ([]byte, error) {
+	if !t.Time.IsZero() {
+		return json.Marshal(t.Time)
+	}
+	return t.From.MarshalJSON()
+}
 
 // ToTime is before the first message that was published at a time or later. For the zero time it is Earliest.
 func ToTime(at time.Time) To {
@@ -53,7 +101,10 @@ func (c *Client) Channels(ctx context.Context, prefix string) iter.Seq2[ListedCh
 			r.query.Set("prefix", prefix)
 		}
 		for {
-			var page wire.ChannelList
+			var page struct {
+				Channels []ListedChannel `json:"channels"`
+				Cursor   string          `json:"cursor"`
+			}
 			if _, err := c.call(ctx, r, &page); err != nil {
 				yield(ListedChannel{}, err)
 				return
@@ -87,6 +138,11 @@ func (c *Client) Peek(ctx context.Context, channel string, o PeekOptions) (Peeke
 	return p, err
 }
 
+type purgeRequest struct {
+	Through From   `json:"through"`
+	Epoch   string `json:"epoch,omitempty"`
+}
+
 // Purge removes the messages of a channel: all of them (Latest), or those up to a clock (After). epoch is that of the
 // description by which the clock was chosen, or empty. If an answer is lost, the call is repeated: with Latest and
 // without an epoch it then also removes what was published meanwhile, and Purged has only what the last try removed.
@@ -94,7 +150,7 @@ func (c *Client) Peek(ctx context.Context, channel string, o PeekOptions) (Peeke
 func (c *Client) Purge(ctx context.Context, channel string, through From, epoch string) (Purged, error) {
 	var p Purged
 	r := request{what: "purge " + channel, method: http.MethodPost, path: []string{"channels", channel, "purge"}}
-	err := c.send(ctx, r, wire.PurgeRequest{Through: through, Epoch: epoch}, &p)
+	err := c.send(ctx, r, purgeRequest{Through: through, Epoch: epoch}, &p)
 	return p, err
 }
 
@@ -113,6 +169,6 @@ func (c *Client) Seek(ctx context.Context, channel, subscriber string, to To) (S
 	var s Sought
 	r := subscriberRequest(fmt.Sprintf("set the mark of %s/%s", channel, subscriber), http.MethodPost, channel, subscriber,
 		"seek")
-	err := c.send(ctx, r, wire.SeekRequest{To: to}, &s)
+	err := c.send(ctx, r, map[string]To{"to": to}, &s)
 	return s, err
 }

@@ -100,3 +100,11 @@ func (b answerBody) Close() error {
 	defer b.end()
 	return b.ReadCloser.Close()
 }
+
+// durationText returns a duration as the service reads it, or "" for 0.
+func durationText(d time.Duration) string {
+	if d == 0 {
+		return ""
+	}
+	return d.String()
+}

@@ -17,7 +17,6 @@ import (
 	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/clock"
 	"github.com/tidemark-dev/tidemark/fault"
-	"github.com/tidemark-dev/tidemark/internal/wire"
 )
 
 // log is a service that stores messages by their ID, and loses the first answers.
@@ -29,7 +28,7 @@ type log struct {
 }
 
 func (l *log) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	var d wire.Draft
+	var d client.Draft
 	if err := json.NewDecoder(r.Body).Decode(&d); err != nil {
 		panic(http.ErrAbortHandler)
 	}
@@ -43,7 +42,7 @@ func (l *log) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if l.tries++; l.tries <= l.lose {
 		panic(http.ErrAbortHandler)
 	}
-	answer(http.StatusOK, wire.Published{Channel: "c", ID: d.ID, Clock: at, Duplicate: duplicate})(w, r)
+	answer(http.StatusOK, client.Published{Channel: "c", ID: d.ID, Clock: at, Duplicate: duplicate})(w, r)
 }
 
 func newLog(t *testing.T, lose int) (*log, *client.Client) {
@@ -111,7 +110,7 @@ func TestRepeatedCalls(t *testing.T) {
 
 func TestWhatIsTriedAgain(t *testing.T) {
 	t.Parallel()
-	ok := answer(http.StatusOK, wire.Delivery{})
+	ok := answer(http.StatusOK, client.Delivery{})
 	tests := []struct {
 		name   string
 		first  http.HandlerFunc
@@ -250,7 +249,7 @@ func TestContextEndsACallAtOnce(t *testing.T) {
 func TestTryThatHangsIsGivenUp(t *testing.T) {
 	t.Parallel()
 	f := newFake(t, func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
-		answer(http.StatusOK, wire.Info{Version: "1"}))
+		answer(http.StatusOK, client.Info{Version: "1"}))
 	info, err := f.client(t, client.WithTimeout(20*time.Millisecond),
 		client.WithRetry(client.RetryPolicy{MaxTries: 100})).Info(t.Context())
 	require.NoError(t, err)
@@ -269,7 +268,7 @@ func TestNothingListens(t *testing.T) {
 
 func TestCertificateOfAStrangerIsNotTriedAgain(t *testing.T) {
 	t.Parallel()
-	s := httptest.NewTLSServer(answer(http.StatusOK, wire.Info{}))
+	s := httptest.NewTLSServer(answer(http.StatusOK, client.Info{}))
 	s.Config.ErrorLog = nil
 	t.Cleanup(s.Close)
 	tries := 0

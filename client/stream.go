@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/tidemark-dev/tidemark/fault"
-	"github.com/tidemark-dev/tidemark/internal/wire"
 )
 
 // Arrival is a message or a gap that a stream has received.
@@ -73,6 +72,9 @@ var errSilent = errors.New("nothing arrived for too long")
 
 // errNoArrival ends a stream with an event that isn't what its name says: to skip it could skip a message.
 var errNoArrival = errors.New("the data is not that of such an event")
+
+// mediaEvents is the media type of streams.
+const mediaEvents = "text/event-stream"
 
 const (
 	firstArrival = 5 * time.Second  // until the service's first ping
@@ -158,7 +160,7 @@ func (c *Client) readStream(ctx context.Context, cancel context.CancelCauseFunc,
 	switch kind, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";"); {
 	case resp.StatusCode >= http.StatusBadRequest:
 		return refusal(readError(resp))
-	case resp.StatusCode != http.StatusOK || strings.TrimSpace(kind) != wire.MediaEvents:
+	case resp.StatusCode != http.StatusOK || strings.TrimSpace(kind) != mediaEvents:
 		return fmt.Errorf("%w: the answer has the status %d and the type %.64q", ErrNoStream, resp.StatusCode, kind)
 	}
 	events := newEventReader(&timedReader{Reader: resp.Body, silence: silence, limit: firstArrival})
@@ -217,7 +219,7 @@ func (c *Client) streamRequest(ctx context.Context, from []Source, o StreamOptio
 	if err != nil {
 		return nil, err
 	}
-	req.Header.Set("Accept", wire.MediaEvents+", application/problem+json")
+	req.Header.Set("Accept", mediaEvents+", application/problem+json")
 	req.Header.Set("Accept-Encoding", "identity") // a proxy that compresses holds events back
 	if resume != "" {
 		req.Header.Set("Last-Event-ID", resume)
@@ -230,25 +232,32 @@ func (c *Client) streamRequest(ctx context.Context, from []Source, o StreamOptio
 func arrival(from []Source, e event) (a Arrival, err error) {
 	switch e.name {
 	case "message":
-		var m wire.StreamMessage
+		var m struct {
+			Source
+			Message
+		}
 		if err = json.Unmarshal(e.data, &m); err == nil && (m.ID == "" || m.Content == nil) {
 			err = errNoArrival
 		}
 		a.Channel, a.Subscriber, a.ReceiptHandle, a.Message = m.Channel, m.Subscriber, m.ReceiptHandle, &m.Message
 	case "gap":
-		var g wire.StreamGap
+		var g struct {
+			Source
+			Reason string `json:"reason"`
+			Count  uint64 `json:"count"`
+		}
 		if err = json.Unmarshal(e.data, &g); err == nil && g.Reason == "" {
 			err = errNoArrival
 		}
 		a.Channel, a.Subscriber, a.ReceiptHandle = g.Channel, g.Subscriber, g.ReceiptHandle
 		a.Gap = &Gap{Reason: g.Reason, Count: g.Count}
 	case "problem":
-		var p wire.SourceProblem
+		var p sourceProblem
 		if err = json.Unmarshal(e.data, &p); err == nil {
 			err = sourceError(&p)
 		}
 	case "end":
-		var end wire.StreamEnd
+		var end StreamEnd
 		if err = json.Unmarshal(e.data, &end); err == nil {
 			err = &StreamEnd{Reason: end.Reason}
 		}

@@ -43,7 +43,7 @@ func (s *streamer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	what, receipt := r.URL.Path[strings.LastIndexByte(r.URL.Path, '/')+1:], r.Header.Get("Last-Event-ID")
 	var body struct {
 		wire.NextRequest
-		From []wire.Source
+		From []client.Source
 	}
 	if r.Method == http.MethodPost {
 		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
@@ -71,7 +71,7 @@ func (s *streamer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case handle == nil && body.From != nil:
 		handle = deliveries()
 	case handle == nil:
-		handle = answer(http.StatusOK, wire.Delivery{Messages: []wire.Message{}})
+		handle = answer(http.StatusOK, client.Delivery{Messages: []client.Message{}})
 	}
 	s.mu.Unlock()
 	handle(w, r)

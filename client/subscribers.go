@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -10,24 +11,40 @@ import (
 	"time"
 
 	"github.com/tidemark-dev/tidemark/clock"
-	"github.com/tidemark-dev/tidemark/internal/wire"
 )
 
 // From is the start of a new subscriber: Latest, Earliest, or After a clock.
-type From = wire.From
+type From struct {
+	start string // "", which is latest, or "earliest"
+	after *clock.Clock
+}
 
 // The starts of new subscribers.
 var (
-	Latest   = From{Start: wire.StartLatest}   // after all messages published so far
-	Earliest = From{Start: wire.StartEarliest} // with the oldest message alive
+	Latest   = From{}                  // after all messages published so far
+	Earliest = From{start: "earliest"} // with the oldest message alive
 )
 
 // After is the start after the message with a clock.
-func After(at clock.Clock) From { return From{Start: wire.StartAt, Clock: at} }
+func After(at clock.Clock) From { return From{after: &at} }
+
+// MarshalJSON returns "latest", "earliest" or a clock.
+func (f From) MarshalJSON() ([]byte, error) {
+	if f.after != nil {
+		return json.Marshal(*f.after)
+	}
+	return json.Marshal(cmp.Or(f.start, "latest"))
+}
 
 // Subscription is the outcome of Subscribe. Created is false if the subscriber existed: its mark was not moved then. If
 // an answer was lost and the call was retried, it can be false for a subscriber that the call created.
-type Subscription = wire.Subscription
+type Subscription struct {
+	Channel    string      `json:"channel"`
+	Subscriber string      `json:"subscriber"`
+	Created    bool        `json:"created"` // false: it existed, and its mark was not moved
+	Epoch      string      `json:"epoch"`   // of the channel
+	Mark       clock.Clock `json:"mark"`    // the next fetch starts after it
+}
 
 // FetchOptions are the options of a fetch.
 type FetchOptions struct {
@@ -38,13 +55,26 @@ type FetchOptions struct {
 // Delivery is the result of a fetch. Its ReceiptHandle acknowledges all of Messages, and the Expired, Purged and
 // Damaged ones; it is empty if there is nothing to acknowledge. More reports whether there is more to fetch now, and
 // Lost whether the channel has lost the history of the request's LastReceiptHandle.
-type Delivery = wire.Delivery
+type Delivery struct {
+	Messages      []Message `json:"messages"`                // in clock order; empty if there is nothing new
+	ReceiptHandle string    `json:"receiptHandle,omitempty"` // acknowledges all of it; left out if there is nothing to acknowledge
+	More          bool      `json:"more"`                    // there is more to fetch now
+	Expired       uint64    `json:"expired"`                 // number of messages that expired unread and are skipped
+	Purged        uint64    `json:"purged,omitempty"`        // number of messages that an operator purged before they were read
+	Damaged       uint64    `json:"damaged,omitempty"`       // number of messages that are damaged and are skipped
+	// Lost is set if the channel doesn't have the history of the request's LastReceiptHandle any more.
+	Lost bool `json:"lost,omitempty"`
+}
+
+type subscribeRequest struct {
+	From From `json:"from,omitzero"`
+}
 
 // Subscribe creates a subscriber, and its channel if that does not exist. Errors: ErrInvalidChannel,
 // ErrInvalidSubscriber, ErrInvalidFrom for a clock ahead of the channel's.
 func (c *Client) Subscribe(ctx context.Context, channel, subscriber string, from From) (Subscription, error) {
 	r := subscriberRequest("subscribe "+subscriber+" to "+channel, http.MethodPut, channel, subscriber)
-	body, err := json.Marshal(wire.SubscribeRequest{From: from})
+	body, err := json.Marshal(subscribeRequest{From: from})
 	if err != nil {
 		return Subscription{}, fmt.Errorf("%s: %w", r.what, err)
 	}
@@ -82,7 +112,7 @@ func (c *Client) Fetch(ctx context.Context, channel, subscriber string, o FetchO
 // behind the mark changes nothing and succeeds. Errors: ErrNoSubscriber, ErrReceipt…, ErrUnavailable.
 func (c *Client) Ack(ctx context.Context, channel, subscriber, receiptHandle string) error {
 	r := subscriberRequest("acknowledge "+channel+"/"+subscriber, http.MethodPost, channel, subscriber, "ack")
-	body, err := json.Marshal(wire.AckRequest{ReceiptHandle: receiptHandle})
+	body, err := json.Marshal(map[string]string{"receiptHandle": receiptHandle})
 	if err != nil {
 		return fmt.Errorf("%s: %w", r.what, err)
 	}
@@ -98,12 +128,19 @@ func (c *Client) Next(ctx context.Context, channel, subscriber, receiptHandle st
 	return c.next(ctx, Source{Channel: channel, Subscriber: subscriber, ReceiptHandle: receiptHandle}, o)
 }
 
+type nextRequest struct {
+	ReceiptHandle     string `json:"receiptHandle,omitempty"`
+	LastReceiptHandle string `json:"lastReceiptHandle,omitempty"`
+	Max               int    `json:"max,omitempty"`
+	Wait              string `json:"wait,omitempty"`
+}
+
 // next is Next for a source, which may have a LastReceiptHandle.
 func (c *Client) next(ctx context.Context, from Source, o FetchOptions) (Delivery, error) {
 	channel, subscriber := from.Channel, from.Subscriber
 	r := subscriberRequest("fetch "+channel+"/"+subscriber, http.MethodPost, channel, subscriber, "next")
-	body, err := json.Marshal(wire.NextRequest{ReceiptHandle: from.ReceiptHandle,
-		LastReceiptHandle: from.LastReceiptHandle, Max: o.Max, Wait: wire.Wait(o.Wait)})
+	body, err := json.Marshal(nextRequest{ReceiptHandle: from.ReceiptHandle,
+		LastReceiptHandle: from.LastReceiptHandle, Max: o.Max, Wait: durationText(o.Wait)})
 	if err != nil {
 		return Delivery{}, fmt.Errorf("%s: %w", r.what, err)
 	}

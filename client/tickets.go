@@ -11,9 +11,8 @@ import (
 	"time"
 
 	"github.com/tidemark-dev/tidemark/internal/id"
-	"github.com/tidemark-dev/tidemark/internal/matchmaking"
 	"github.com/tidemark-dev/tidemark/internal/pace"
-	"github.com/tidemark-dev/tidemark/internal/wire"
+	"github.com/tidemark-dev/tidemark/internal/strictjson"
 )
 
 // NewTicket is a ticket to create.
@@ -25,42 +24,131 @@ type NewTicket struct {
 }
 
 // TicketSpec is the request of a player.
-type TicketSpec = matchmaking.Spec
+type TicketSpec struct {
+	SearchFields SearchFields `json:"searchFields,omitzero"`
+	// Criteria select the tickets that this one accepts, by their statistics: for each name, one of the criteria with
+	// that name must hold.
+	Criteria   []Criterion `json:"criteria,omitempty"`
+	Statistics []Statistic `json:"statistics,omitempty"` // for the criteria of other tickets
+	NumTeams   int         `json:"numTeams,omitempty"`   // of the match; 0: the queue's
+	TeamSize   int         `json:"teamSize,omitempty"`   // in players, of the match; 0: the queue's
+	Players    int         `json:"players,omitempty"`    // number of players of the ticket: a party; 0: one
+	// Extensions and PersistentField are the caller's own JSON values, by name.
+	Extensions      map[string]json.RawMessage `json:"extensions,omitempty"`
+	PersistentField map[string]json.RawMessage `json:"persistentField,omitempty"`
+}
 
 // SearchFields are the values that the filters of a queue's pools match.
-type SearchFields = matchmaking.SearchFields
+type SearchFields struct {
+	Tags       []string          `json:"tags,omitempty"`
+	DoubleArgs Doubles           `json:"doubleArgs,omitempty"`
+	StringArgs map[string]string `json:"stringArgs,omitempty"`
+}
+
+// Doubles are numbers by name. They may be NaN or infinite, which JSON has as the strings "NaN", "Infinity" and
+// "-Infinity".
+type Doubles map[string]float64
+
+// MarshalJSON encodes the numbers.
+func (d Doubles) MarshalJSON() ([]byte, error) { return strictjson.Doubles(d).MarshalJSON() }
+
+// UnmarshalJSON decodes what MarshalJSON encodes.
+func (d *Doubles) UnmarshalJSON(text []byte) error {
+	return (*strictjson.Doubles)(d).UnmarshalJSON(text)
+}
 
 // Criterion is a range, with both ends, for a statistic of other tickets.
-type Criterion = matchmaking.Criterion
+type Criterion struct {
+	Name     string  `json:"name"`
+	MinValue float64 `json:"minValue"`
+	MaxValue float64 `json:"maxValue"`
+}
 
 // Statistic is a value of a ticket.
-type Statistic = matchmaking.Statistic
+type Statistic struct {
+	Name  string  `json:"name"`
+	Value float64 `json:"value"`
+}
 
 // CreatedTicket is a ticket that was created, and where its assignment will be. If an API key created it, Token is for
 // its player: a client with this token, WithToken, can call Ticket, AwaitAssignment and CancelTicket for this ticket,
 // and nothing else.
-type CreatedTicket = wire.CreatedTicket
+type CreatedTicket struct {
+	ID         string    `json:"id"`
+	Queue      string    `json:"queue"`
+	Status     string    `json:"status"`     // TicketSearching, unless the ticket existed
+	CreateTime time.Time `json:"createTime"` // Redis time, to the microsecond
+	// Channel is the channel on which the assignment is published. It and the next three are empty if the ticket has none.
+	Channel     string `json:"channel,omitempty"`
+	Subscriber  string `json:"subscriber,omitempty"`  // of the channel, created with it
+	ChannelURL  string `json:"channelUrl,omitempty"`  // path of the channel's description
+	MessagesURL string `json:"messagesUrl,omitempty"` // path to fetch the assignment from
+	// Token is a credential for the ticket's player: it reads and cancels this ticket, and fetches its assignment, and
+	// nothing else. Empty: the service is open, or the ticket is the user's own.
+	Token string `json:"token,omitempty"`
+}
 
 // Ticket describes a ticket. MatchID and Assignment are set if its Status is TicketMatchFound.
-type Ticket = wire.Ticket
+type Ticket struct {
+	CreatedTicket
+	ExpireTime time.Time `json:"expireTime"` // Redis time, after which it can't be matched; a heartbeat moves it
+	TTLMillis  int64     `json:"ttlMs"`      // from its creation, or from its last heartbeat if the queue asks for them
+	LifeMillis int64     `json:"lifeMs"`     // from its creation, whatever its heartbeats
+	TicketSpec
+	MatchID    string      `json:"matchId,omitempty"`
+	Assignment *Assignment `json:"assignment,omitempty"`
+}
 
 // Assignment is the server that a player connects to, and the match.
-type Assignment = matchmaking.Assignment
+type Assignment struct {
+	TicketID   string                     `json:"ticketId"`
+	MatchID    string                     `json:"matchId"`
+	Queue      string                     `json:"queue"`
+	Connection string                     `json:"connection"`
+	Team       int                        `json:"team"`                // counted from 0
+	Teammates  []string                   `json:"teammates,omitempty"` // other tickets of the team, if revealed
+	Opponents  []string                   `json:"opponents,omitempty"` // tickets of the other teams, if revealed
+	Extensions map[string]json.RawMessage `json:"extensions,omitempty"`
+}
 
 // Match is a match that was assigned.
-type Match = wire.Match
+type Match struct {
+	ID         string                     `json:"id"`
+	Queue      string                     `json:"queue"`
+	AssignTime time.Time                  `json:"assignTime"` // Redis time, to the microsecond
+	Connection string                     `json:"connection"`
+	Teams      [][]MatchedTicket          `json:"teams"`                // in order, which assignments count from 0
+	Extensions map[string]json.RawMessage `json:"extensions,omitempty"` // as in its assignments
+}
 
 // MatchedTicket is a ticket of a match.
-type MatchedTicket = wire.MatchedTicket
+type MatchedTicket struct {
+	ID      string `json:"id"`
+	Players int    `json:"players"` // how many players it stands for
+}
 
 // Statuses of tickets.
 const (
-	TicketSearching  = string(matchmaking.Searching)
-	TicketPending    = string(matchmaking.Pending)
-	TicketMatchFound = string(matchmaking.MatchFound)
-	TicketCancelled  = string(matchmaking.Cancelled)
-	TicketExpired    = string(matchmaking.Expired)
+	TicketSearching  = "SEARCHING"   // it waits
+	TicketPending    = "PENDING"     // a director holds it for a match
+	TicketMatchFound = "MATCH_FOUND" // it is assigned
+	TicketCancelled  = "CANCELLED"
+	TicketExpired    = "EXPIRED"
 )
+
+// The channel of a ticket, and the message with its assignment.
+const (
+	ticketChannelPrefix     = "ticket." // followed by the ticket's ID
+	ticketSubscriber        = "player"
+	assignmentMessagePrefix = "assignment-" // followed by the match's ID
+)
+
+type ticketRequest struct {
+	Queue string `json:"queue,omitempty"`
+	ID    string `json:"id,omitempty"`
+	TTL   string `json:"ttl,omitempty"`
+	TicketSpec
+}
 
 // CreateTicket creates a ticket, with its channel and the subscriber on it. It creates one ticket, even if the call is
 // retried. If a ticket of the queue has the ID already, nothing is changed and that ticket is returned, whatever its
@@ -72,7 +160,7 @@ func (c *Client) CreateTicket(ctx context.Context, t NewTicket) (CreatedTicket, 
 		t.ID = id.New()
 	}
 	r := request{what: "create ticket " + t.ID, method: http.MethodPost, path: []string{"tickets"}}
-	body, err := json.Marshal(wire.NewTicket{Queue: t.Queue, ID: t.ID, Spec: t.TicketSpec, TTL: wire.TTL(t.TTL)})
+	body, err := json.Marshal(ticketRequest{Queue: t.Queue, ID: t.ID, TicketSpec: t.TicketSpec, TTL: durationText(t.TTL)})
 	if err != nil {
 		return CreatedTicket{}, fmt.Errorf("%s: %w", r.what, err)
 	}
@@ -159,8 +247,8 @@ func (c *Client) awaitAssignment(ctx context.Context, id string) (Assignment, er
 // fetchAssignment waits for the message with a ticket's assignment.
 func (c *Client) fetchAssignment(ctx context.Context, id string, wait time.Duration) (a Assignment, found bool,
 	err error) {
-	name := matchmaking.ChannelOf(id)
-	d, err := c.Next(ctx, name, matchmaking.Subscriber, "", FetchOptions{Wait: wait})
+	name := ticketChannelPrefix + id
+	d, err := c.Next(ctx, name, ticketSubscriber, "", FetchOptions{Wait: wait})
 	if err != nil {
 		return Assignment{}, false, err
 	}
@@ -169,7 +257,7 @@ func (c *Client) fetchAssignment(ctx context.Context, id string, wait time.Durat
 		if !found {
 			continue
 		}
-		_ = c.Ack(ctx, name, matchmaking.Subscriber, d.ReceiptHandle) // without it the message is only delivered again
+		_ = c.Ack(ctx, name, ticketSubscriber, d.ReceiptHandle) // without it the message is only delivered again
 		return a, true, nil
 	}
 	return Assignment{}, false, nil
@@ -177,7 +265,7 @@ func (c *Client) fetchAssignment(ctx context.Context, id string, wait time.Durat
 
 // assignmentIn returns the ticket's assignment in a message, or false if the message is something else.
 func assignmentIn(m *Message, ticket string) (a Assignment, found bool) {
-	match, ok := strings.CutPrefix(m.ID, matchmaking.MessagePrefix)
+	match, ok := strings.CutPrefix(m.ID, assignmentMessagePrefix)
 	if !ok || json.Unmarshal(m.Content, &a) != nil || a.MatchID != match || a.TicketID != ticket {
 		return Assignment{}, false
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/matchmaking"
 	"github.com/tidemark-dev/tidemark/internal/wire"
@@ -185,8 +186,8 @@ func TestNamesAtTheirEdges(t *testing.T) {
 		require.Equal(t, http.StatusOK, h.Do("GET", "/v1/channels/"+name+"/subscribers/"+name+"/messages", "").Status)
 		require.Equal(t, http.StatusOK, h.Do("GET", "/v1/channels/"+name, "").Status)
 	}
-	require.Equal(t, "A", servertest.Decode[wire.Description](h.Do("GET", "/v1/channels/%41", "")).Channel)
-	require.EqualValues(t, 1, servertest.Decode[wire.Description](h.Do("GET", "/v1/channels/A", "")).Clock)
+	require.Equal(t, "A", servertest.Decode[client.Description](h.Do("GET", "/v1/channels/%41", "")).Channel)
+	require.EqualValues(t, 1, servertest.Decode[client.Description](h.Do("GET", "/v1/channels/A", "")).Clock)
 }
 
 // TestPathsAreRoutedAsTheyWereSent: an escape never selects another route.

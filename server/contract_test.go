@@ -15,9 +15,9 @@ import (
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/api/web"
-	"github.com/tidemark-dev/tidemark/internal/wire"
 	"github.com/tidemark-dev/tidemark/test/servertest"
 )
 
@@ -123,7 +123,7 @@ func TestSlugsMatchTheContract(t *testing.T) {
 	require.NoError(t, err)
 	var enumerated []fault.Slug
 	for _, value := range doc.Components.Schemas["Problem"].Value.Properties["type"].Value.Enum {
-		enumerated = append(enumerated, fault.Slug(strings.TrimPrefix(fmt.Sprint(value), wire.TypePrefix)))
+		enumerated = append(enumerated, fault.Slug(strings.TrimPrefix(fmt.Sprint(value), client.TypePrefix)))
 	}
 	overGRPC := []fault.Slug{ // only the calls of Open Match's API answer with these
 		fault.SlugQueueDirector, fault.SlugInvalidBackfill, fault.SlugNoBackfill, fault.SlugBackfillExpired,

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/wire"
 	"github.com/tidemark-dev/tidemark/test/servertest"
@@ -33,10 +34,10 @@ func newDamaged(t *testing.T) *servertest.Harness {
 func TestFetchesSkipDamagedMessages(t *testing.T) {
 	t.Parallel()
 	h := newDamaged(t)
-	fetch := func(method, path, body string) wire.Delivery {
-		return servertest.Decode[wire.Delivery](h.Do(method, servertest.At+path, body).With(http.StatusOK))
+	fetch := func(method, path, body string) client.Delivery {
+		return servertest.Decode[client.Delivery](h.Do(method, servertest.At+path, body).With(http.StatusOK))
 	}
-	expect := func(d wire.Delivery, ids ...string) {
+	expect := func(d client.Delivery, ids ...string) {
 		t.Helper()
 		require.Len(t, d.Messages, len(ids))
 		for i, m := range d.Messages {
@@ -115,7 +116,7 @@ func TestMessagesOfAnotherType(t *testing.T) {
 	replace("1")
 	replace("3")
 	for _, path := range []string{"/messages", "/messages?max=1", "/messages?wait=20s"} {
-		d := servertest.Decode[wire.Delivery](h.Do("GET", servertest.At+path, "").With(http.StatusOK))
+		d := servertest.Decode[client.Delivery](h.Do("GET", servertest.At+path, "").With(http.StatusOK))
 		require.Equal(t, "m2", d.Messages[0].ID, path)
 	}
 	many := h.Do("POST", "/v1/fetch", `{"from":[{"channel":"c","subscriber":"s"}]}`).With(http.StatusOK)
@@ -129,7 +130,7 @@ func TestMessagesOfAnotherType(t *testing.T) {
 	h.Do("POST", servertest.At+"/ack", `{"receiptHandle":"`+d.ReceiptHandle+`"}`).With(http.StatusNoContent)
 	h.Publish("c", "m4", "1")
 	next := h.Do("POST", servertest.At+"/next", `{"receiptHandle":"`+d.ReceiptHandle+`"}`).With(http.StatusOK)
-	require.Equal(t, "m4", servertest.Decode[wire.Delivery](next).Messages[0].ID)
+	require.Equal(t, "m4", servertest.Decode[client.Delivery](next).Messages[0].ID)
 	h.OnAdmin().Do("POST", servertest.At+"/seek", `{"to":"2026-11-21T12:00:00Z"}`).With(http.StatusOK)
 }
 
@@ -170,7 +171,7 @@ func TestDamagedChannels(t *testing.T) {
 			}
 			h.Subscribe("c", "s")
 			h.Publish("c", "m2", "1")
-			d := servertest.Decode[wire.Delivery](h.Do("GET", servertest.At+"/messages", "").With(http.StatusOK))
+			d := servertest.Decode[client.Delivery](h.Do("GET", servertest.At+"/messages", "").With(http.StatusOK))
 			require.Len(t, d.Messages, 1)
 			require.Equal(t, "m2", d.Messages[0].ID)
 		})
@@ -205,7 +206,7 @@ func TestDamagedDedupRecords(t *testing.T) {
 	for i, record := range []string{"abc", "01", "1e0", "9"} {
 		id := fmt.Sprint("x", i)
 		h.Redis.Do(t, "SET", h.Prefix+"c.{c}.mid."+id, record, "PX", "600000")
-		p := servertest.Decode[wire.Published](h.Do("PUT", "/v1/channels/c/messages/"+id, "1").With(http.StatusCreated))
+		p := servertest.Decode[client.Published](h.Do("PUT", "/v1/channels/c/messages/"+id, "1").With(http.StatusCreated))
 		require.False(t, p.Duplicate, record)
 	}
 }

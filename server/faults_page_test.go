@@ -11,6 +11,7 @@ import (
 	"connectrpc.com/connect"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/api/grpc"
 	"github.com/tidemark-dev/tidemark/internal/api/web"
@@ -58,7 +59,7 @@ func codesOf(e fault.Entry) string {
 const faultsHead = `# Errors
 
 Every error of the HTTP API is a problem as [RFC 9457](https://www.rfc-editor.org/rfc/rfc9457) has it, with the media type
-` + "`" + wire.MediaProblem + "`" + `. Its ` + "`type`" + ` is ` + "`" + wire.TypePrefix + "`" + ` and a slug of this table; programs should compare that, not
+` + "`" + wire.MediaProblem + "`" + `. Its ` + "`type`" + ` is ` + "`" + client.TypePrefix + "`" + ` and a slug of this table; programs should compare that, not
 the text. ` + "`detail`" + ` says what is wrong with this request, ` + "`field`" + ` and ` + "`offset`" + ` where, and ` + "`requestId`" + ` is also in the
 service's log. A 503 or 429 says in ` + "`retryAfter`" + ` and in the header ` + "`Retry-After`" + ` after how many seconds trying again may
 help; it is always safe.

@@ -13,8 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/fault"
-	"github.com/tidemark-dev/tidemark/internal/wire"
 	"github.com/tidemark-dev/tidemark/receipt"
 	"github.com/tidemark-dev/tidemark/test/redistest"
 	"github.com/tidemark-dev/tidemark/test/servertest"
@@ -168,5 +168,5 @@ func TestRedisIsFull(t *testing.T) {
 	require.Len(t, got.Messages, 1)
 	h.Do("POST", servertest.At+"/ack", `{"receiptHandle":"`+got.ReceiptHandle+`"}`).Is(204, "")
 	h.Do("DELETE", servertest.At, "").Is(204, "")
-	require.EqualValues(t, 1, servertest.Decode[wire.Description](h.Do("GET", "/v1/channels/c", "")).Clock)
+	require.EqualValues(t, 1, servertest.Decode[client.Description](h.Do("GET", "/v1/channels/c", "")).Clock)
 }

@@ -22,7 +22,7 @@ func newLost(t *testing.T) (h *servertest.Harness, last string) {
 	for _, id := range []string{"m1", "m2", "m3"} {
 		h.Publish("c", id, `"abc"`)
 	}
-	last = servertest.Decode[wire.Delivery](h.Do("GET", servertest.At+"/messages", "").With(http.StatusOK)).ReceiptHandle
+	last = servertest.Decode[client.Delivery](h.Do("GET", servertest.At+"/messages", "").With(http.StatusOK)).ReceiptHandle
 	h.Do("POST", servertest.At+"/ack", `{"receiptHandle":"`+last+`"}`).With(http.StatusNoContent)
 	key := h.Prefix + "c.{c}."
 	h.Redis.Do(t, "SET", key+"clock", "2", "KEEPTTL")
@@ -37,14 +37,14 @@ func newLost(t *testing.T) (h *servertest.Harness, last string) {
 func TestClientsThatReturnAreToldOfALoss(t *testing.T) {
 	t.Parallel()
 	h, last := newLost(t)
-	expectLost := func(d wire.Delivery) {
+	expectLost := func(d client.Delivery) {
 		t.Helper()
 		require.True(t, d.Lost)
 		require.Len(t, d.Messages, 1)
 		require.Equal(t, "z", d.Messages[0].ID)
 	}
-	fetch := func(method, path, body string) wire.Delivery {
-		return servertest.Decode[wire.Delivery](h.Do(method, servertest.At+path, body).With(http.StatusOK))
+	fetch := func(method, path, body string) client.Delivery {
+		return servertest.Decode[client.Delivery](h.Do(method, servertest.At+path, body).With(http.StatusOK))
 	}
 	for _, wait := range []string{"", "&wait=20s"} {
 		d := fetch("GET", "/messages?lastReceiptHandle="+last+wait, "")
@@ -110,7 +110,7 @@ func TestLastReceiptAcknowledgesNothing(t *testing.T) {
 	h := servertest.Start(t)
 	h.Subscribe("c", "s")
 	h.Publish("c", "m1", `"abc"`)
-	last := servertest.Decode[wire.Delivery](h.Do("GET", servertest.At+"/messages", "").With(http.StatusOK)).ReceiptHandle
+	last := servertest.Decode[client.Delivery](h.Do("GET", servertest.At+"/messages", "").With(http.StatusOK)).ReceiptHandle
 	c, err := client.New(h.URL)
 	require.NoError(t, err)
 	from := []client.Source{{Channel: "c", Subscriber: "s", LastReceiptHandle: last}}

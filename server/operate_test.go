@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/wire"
 	"github.com/tidemark-dev/tidemark/test/servertest"
@@ -119,7 +120,7 @@ func TestSeekWakesAFetch(t *testing.T) {
 	waiting := h.Waiting(t.Context(), 1, servertest.Waits[0])
 	require.Equal(t, 200, h.OnAdmin().Do("POST", servertest.At+"/seek", `{"to":"earliest"}`).Status)
 	got := <-waiting
-	require.Equal(t, "a", servertest.Decode[wire.Delivery](got.With(200)).Messages[0].ID)
+	require.Equal(t, "a", servertest.Decode[client.Delivery](got.With(200)).Messages[0].ID)
 }
 
 // TestDeleteWhileOthersWait: fetches and streams of subscribers end, and a tail goes on in the channel's next life.

@@ -178,7 +178,7 @@ func TestPollOfAnEarlierLife(t *testing.T) {
 	poll := "GET " + early.MessagesURL
 	got := h.Do("GET", early.MessagesURL+"?wait=1m", "", servertest.Bearer("ann"))
 	require.Equal(t, 200, got.Status)
-	receipt := servertest.Decode[wire.Delivery](got).ReceiptHandle
+	receipt := servertest.Decode[client.Delivery](got).ReceiptHandle
 	h.Serves("ann", "POST /v1/channels/ticket.squat/subscribers/player/ack {\"receiptHandle\":\""+receipt+"\"}", poll)
 	h.As("ann")
 	answers := h.Waiting(t.Context(), 1, poll+"?wait=1m")
@@ -189,7 +189,7 @@ func TestPollOfAnEarlierLife(t *testing.T) {
 	h.Serves("ben", poll+"?wait=1m")
 }
 
-func matchOf(h *servertest.Harness, c wire.CreatedTicket) string {
+func matchOf(h *servertest.Harness, c client.CreatedTicket) string {
 	h.TB.Helper()
 	got := h.Do("GET", "/v1/tickets/"+c.ID, "", servertest.Bearer("back"))
 	require.Equal(h.TB, 200, got.Status)

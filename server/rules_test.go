@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/access"
 	"github.com/tidemark-dev/tidemark/internal/wire"
@@ -105,7 +106,7 @@ func TestWaitsOfRulesThatChange(t *testing.T) {
 	require.Equal(t, "c", got.Problems[0].Channel)
 	require.Equal(t, http.StatusForbidden, got.Problems[0].Status)
 	r.publish("stays")
-	require.Len(t, servertest.Decode[wire.Delivery](<-open).Messages, 1)
+	require.Len(t, servertest.Decode[client.Delivery](<-open).Messages, 1)
 }
 
 // TestSocketOfRulesThatChange is TestStreamsOfRulesThatChange for the subscriptions of sockets.

@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/internal/access"
 	"github.com/tidemark-dev/tidemark/internal/access/limits"
 	"github.com/tidemark-dev/tidemark/internal/api/admin"
@@ -27,7 +28,6 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/matchmaking/simulation"
 	"github.com/tidemark-dev/tidemark/internal/records/keyspace"
 	"github.com/tidemark-dev/tidemark/internal/tracing"
-	"github.com/tidemark-dev/tidemark/internal/wire"
 	"github.com/tidemark-dev/tidemark/storage"
 )
 
@@ -49,7 +49,7 @@ type Options struct {
 	Service *channel.Service
 	Storage func() storage.Description // shown by GET /v1/info
 	// Differences returns the differences from the configurations of other servers, for GET /v1/info; nil: there are none
-	Differences func() wire.Differences
+	Differences func() client.Differences
 	Ready       func(ctx context.Context) error // reports whether Redis and notifications work, for the readiness probes
 	Guard       *access.Guard                   // authorizes requests; nil: the service is open
 

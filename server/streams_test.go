@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/access"
 	"github.com/tidemark-dev/tidemark/internal/wire"
@@ -150,7 +151,7 @@ func TestStream(t *testing.T) {
 		e := s.next()
 		fetched := h.Fetch("c", "s")
 		require.Equal(t, fetched.ReceiptHandle, e.lastID)
-		var sent wire.Message
+		var sent client.Message
 		require.NoError(t, json.Unmarshal([]byte(e.data), &sent))
 		require.JSONEq(t, string(fetched.Messages[0].Content), string(sent.Content))
 		sent.Content, fetched.Messages[0].Content = nil, nil
@@ -300,7 +301,7 @@ func TestStreamsThatAreRefused(t *testing.T) {
 		"/v1/stream?sub=c/s&tail=d/latest&sub=d/s&sub=c/s": "sub/2",
 		tailOfC + "?from=now":                              "from",
 	} {
-		require.Equal(t, field, servertest.Decode[wire.Problem](h.Do("GET", path, "")).Field, path)
+		require.Equal(t, field, servertest.Decode[client.Problem](h.Do("GET", path, "")).Field, path)
 	}
 	h.Do("GET", "/v1/channels/c/subscribers/nobody/stream", "").Problem(http.StatusNotFound, fault.SlugNoSubscriber)
 	h.Do("GET", "/v1/stream?sub=c/nobody&sub=d/nobody", "").Problem(http.StatusNotFound, fault.SlugNoSubscriber)
@@ -325,7 +326,7 @@ func TestTail(t *testing.T) {
 	require.Equal(t, "b", openEvents(t, h, tailOfC, after).message().ID)
 	require.Equal(t, "b", openEvents(t, h, tailOfC+"?from=1").message().ID)
 	require.Equal(t, "a", openEvents(t, h, tailOfC+"?from=earliest").message().ID)
-	require.Empty(t, servertest.Decode[wire.Description](h.Do("GET", "/v1/channels/c", "")).Subscribers)
+	require.Empty(t, servertest.Decode[client.Description](h.Do("GET", "/v1/channels/c", "")).Subscribers)
 
 	h.Subscribe("d", "s")
 	many := openEvents(t, h, "/v1/stream?tail=c/2&sub=d/s&tail=e/latest")

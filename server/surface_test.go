@@ -10,6 +10,7 @@ import (
 	"github.com/oklog/ulid/v2"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/wire"
 	"github.com/tidemark-dev/tidemark/server"
@@ -220,7 +221,7 @@ func TestMetrics(t *testing.T) {
 func TestMetricsOfFetchesOfMany(t *testing.T) {
 	t.Parallel()
 	h := servertest.Start(t, servertest.WithQueues())
-	created := servertest.Decode[wire.CreatedTicket](h.Do("POST", "/v1/tickets", `{"queue":"duel"}`))
+	created := servertest.Decode[client.CreatedTicket](h.Do("POST", "/v1/tickets", `{"queue":"duel"}`))
 	h.Subscribe("a", "s")
 	h.Subscribe("b", "s")
 	h.Do("POST", "/v1/channels/a/messages", `[{"content":1},{"content":2}]`)
@@ -234,7 +235,7 @@ func TestMetricsOfFetchesOfMany(t *testing.T) {
 			require.Contains(t, shown, fmt.Sprintf("\ntidemark_%s_total %d\n", name, n))
 		}
 	}
-	fetch := func(from ...string) []wire.SourceDelivery {
+	fetch := func(from ...string) []client.SourceDelivery {
 		t.Helper()
 		return servertest.Decode[wire.Deliveries](h.Do("POST", "/v1/fetch", servertest.FetchBody(from...))).Deliveries
 	}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/fault"
-	"github.com/tidemark-dev/tidemark/internal/wire"
 )
 
 // Errors returned by the service, besides those of package client. Compare with errors.Is.
@@ -76,7 +75,7 @@ func Errors() []*client.Error { return slices.Clone(all) }
 
 // named returns the error for a slug. It is for variables of the package.
 func named(slug fault.Slug) *client.Error {
-	e := &client.Error{Problem: wire.Problem{Type: wire.TypePrefix + string(slug), Title: slug.Title()}}
+	e := &client.Error{Problem: client.Problem{Type: client.TypePrefix + string(slug), Title: slug.Title()}}
 	all = append(all, e)
 	return e
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/internal/wire"
 	"github.com/tidemark-dev/tidemark/storage"
 	"github.com/tidemark-dev/tidemark/test/redistest"
@@ -46,7 +47,7 @@ func TestTooFewConfirmations(t *testing.T) {
 
 	s := startServer(t, append([]string{"--redis", primary.URL()}, asks...)...)
 	eventually(t, func() bool {
-		return slices.ContainsFunc(shownBy[wire.Problems](t, s, "/v1/problems").Problems, func(p wire.FoundProblem) bool {
+		return slices.ContainsFunc(shownBy[wire.Problems](t, s, "/v1/problems").Problems, func(p client.FoundProblem) bool {
 			return p.Code == "RedisConfirmations" && p.Text == "Redis of channels: "+few &&
 				strings.HasSuffix(p.Docs, "/docs/durability.md#replicas")
 		})

@@ -9,11 +9,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/internal/id"
 	"github.com/tidemark-dev/tidemark/internal/pace"
 	"github.com/tidemark-dev/tidemark/internal/program/config"
 	"github.com/tidemark-dev/tidemark/internal/program/metrics"
-	"github.com/tidemark-dev/tidemark/internal/wire"
 	"github.com/tidemark-dev/tidemark/storage/redis/channels"
 )
 
@@ -44,7 +44,7 @@ type comparison struct {
 // announced is the announcement of a server.
 type announced struct {
 	config.Shared
-	Server wire.PeerServer `json:"server"`
+	Server client.PeerServer `json:"server"`
 }
 
 func newAnnounced(c config.Config) (*announced, error) {
@@ -64,7 +64,7 @@ func (c *comparison) announce(ctx context.Context, of *announced, life time.Dura
 
 // listening adds the addresses of this server, and announces them.
 func (c *comparison) listening(urls ...string) {
-	c.peers.change(func(own *wire.PeerServer) { own.Listen = append(own.Listen, urls...) })
+	c.peers.change(func(own *client.PeerServer) { own.Listen = append(own.Listen, urls...) })
 	pace.Signal(c.wake)
 }
 
@@ -113,7 +113,7 @@ func (c *comparison) compare(ctx context.Context) {
 		return
 	}
 	var others []config.Shared
-	servers := []wire.PeerServer{}
+	servers := []client.PeerServer{}
 	for _, running := range found {
 		var other announced
 		if err := json.Unmarshal([]byte(running.Configuration), &other); err != nil {
@@ -151,7 +151,7 @@ func (c *comparison) counts() (queues, channels, kinds int) {
 }
 
 // shown returns the counts for GET /v1/info.
-func (c *comparison) shown() wire.Differences {
+func (c *comparison) shown() client.Differences {
 	queues, channels, kinds := c.counts()
-	return wire.Differences{Queues: queues, Channels: channels, Kinds: kinds}
+	return client.Differences{Queues: queues, Channels: channels, Kinds: kinds}
 }

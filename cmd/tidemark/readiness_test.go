@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/internal/wire"
+	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/test/redistest"
 )
 
@@ -65,7 +65,7 @@ func TestReadinessNeedsScripts(t *testing.T) {
 	outOfReach := func() []string {
 		status, body := s.request(t, http.MethodGet, s.url+"/readyz", "")
 		require.Equal(t, http.StatusServiceUnavailable, status, body)
-		var problem wire.Problem
+		var problem client.Problem
 		require.NoError(t, json.Unmarshal([]byte(body), &problem), body)
 		return problem.OutOfReach
 	}

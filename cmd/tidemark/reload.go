@@ -15,12 +15,12 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/access"
 	"github.com/tidemark-dev/tidemark/internal/access/limits"
 	"github.com/tidemark-dev/tidemark/internal/api/web"
 	"github.com/tidemark-dev/tidemark/internal/program/config"
-	"github.com/tidemark-dev/tidemark/internal/wire"
 	"github.com/tidemark-dev/tidemark/server"
 )
 
@@ -120,21 +120,21 @@ func (l *reloader) run(ctx context.Context) error {
 }
 
 // serve is an admin.Reload.
-func (l *reloader) serve(ctx context.Context) (wire.Reloaded, error) {
+func (l *reloader) serve(ctx context.Context) (client.Reloaded, error) {
 	done, err := l.reload(ctx)
 	var clientErr *fault.Error
 	switch {
 	case errors.As(err, &clientErr):
-		return wire.Reloaded{}, err
+		return client.Reloaded{}, err
 	case err != nil && ctx.Err() == nil:
-		return wire.Reloaded{}, &fault.Error{Kind: fault.Conflict, Slug: fault.SlugConfiguration,
+		return client.Reloaded{}, &fault.Error{Kind: fault.Conflict, Slug: fault.SlugConfiguration,
 			Detail: "nothing was changed: " + strings.Join(faultsOf(err), "; ")}
 	case err != nil:
-		return wire.Reloaded{}, err
+		return client.Reloaded{}, err
 	}
-	answer := wire.Reloaded{Changes: []wire.OptionChange{}, Restart: append([]string{}, done.Restart...)}
+	answer := client.Reloaded{Changes: []client.OptionChange{}, Restart: append([]string{}, done.Restart...)}
 	for _, c := range done.Changes {
-		answer.Changes = append(answer.Changes, wire.OptionChange(c))
+		answer.Changes = append(answer.Changes, client.OptionChange(c))
 	}
 	return answer, nil
 }

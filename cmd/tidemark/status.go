@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/fault"
 	v1 "github.com/tidemark-dev/tidemark/internal/api/v1"
 	"github.com/tidemark-dev/tidemark/internal/pace"
@@ -29,8 +30,8 @@ const maxLeases = 32
 // peers are the servers on this Redis, as they announce themselves.
 type peers struct {
 	mu     sync.Mutex
-	own    wire.PeerServer
-	others []wire.PeerServer
+	own    client.PeerServer
+	others []client.PeerServer
 }
 
 // newPeers returns this server alone.
@@ -38,27 +39,27 @@ func newPeers(server string) *peers {
 	b := thisBuild()
 	host, _ := os.Hostname() // unknown: empty
 	now := time.Now().UTC().Truncate(time.Millisecond)
-	return &peers{own: wire.PeerServer{ID: server, Role: "serve", Version: b.version, Commit: b.commit, Host: host,
+	return &peers{own: client.PeerServer{ID: server, Role: "serve", Version: b.version, Commit: b.commit, Host: host,
 		PID: os.Getpid(), Listen: []string{}, StartedAt: now, SeenAt: now, Leases: []string{}}}
 }
 
 // self returns this server.
-func (p *peers) self() wire.PeerServer {
+func (p *peers) self() client.PeerServer {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.own
 }
 
 // change changes this server.
-func (p *peers) change(how func(own *wire.PeerServer)) {
+func (p *peers) change(how func(own *client.PeerServer)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	how(&p.own)
 }
 
 // seen replaces the others. now is the time of the store.
-func (p *peers) seen(others []wire.PeerServer, now time.Time) {
-	slices.SortFunc(others, func(a, b wire.PeerServer) int {
+func (p *peers) seen(others []client.PeerServer, now time.Time) {
+	slices.SortFunc(others, func(a, b client.PeerServer) int {
 		return cmp.Or(a.StartedAt.Compare(b.StartedAt), cmp.Compare(a.ID, b.ID))
 	})
 	p.mu.Lock()
@@ -72,7 +73,7 @@ func (p *peers) all() wire.Servers {
 	defer p.mu.Unlock()
 	self := p.own
 	self.Self = true
-	return wire.Servers{Servers: append([]wire.PeerServer{self}, p.others...)}
+	return wire.Servers{Servers: append([]client.PeerServer{self}, p.others...)}
 }
 
 // The names of leases that servers announce.
@@ -97,7 +98,7 @@ func (p *peers) hold(s overview.Sample) {
 		leases = append(leases, leaseKeys)
 	}
 	slices.Sort(leases)
-	p.change(func(own *wire.PeerServer) {
+	p.change(func(own *client.PeerServer) {
 		own.MoreLeases = max(0, len(leases)-maxLeases)
 		own.Leases = leases[:min(len(leases), maxLeases)]
 	})

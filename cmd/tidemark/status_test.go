@@ -11,6 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/internal/program/cli"
 	"github.com/tidemark-dev/tidemark/internal/wire"
 	"github.com/tidemark-dev/tidemark/test/redistest"
@@ -84,10 +85,10 @@ func TestShardsMissing(t *testing.T) {
 	require.Zero(t, run(t.Context(), cli.Terminal{Stdout: &out, Stderr: &diagnostics}, []string{"shards", "layout", "--redis", at,
 		"--cache", "topic", "--dc", "east", "--shards", "64"}), "%s%s", &out, &diagnostics)
 	s := startServer(t, "--redis", at, "--cache-shards", "topic")
-	var found []wire.FoundProblem
+	var found []client.FoundProblem
 	eventually(t, func() bool {
 		found = slices.DeleteFunc(shownBy[wire.Problems](t, s, "/v1/problems").Problems,
-			func(p wire.FoundProblem) bool { return p.Code != "TidemarkShardsMissing" })
+			func(p client.FoundProblem) bool { return p.Code != "TidemarkShardsMissing" })
 		return len(found) > 0
 	})
 	require.Len(t, found, 1)
@@ -102,7 +103,7 @@ func TestShardsMissing(t *testing.T) {
 		"--cache", "topic", "--dc", "east"}), "%s%s", &out, &diagnostics)
 	shownBy[wire.ShardedCaches](t, s, "/v1/shards")
 	found = shownBy[wire.Problems](t, s, "/v1/problems").Problems
-	require.True(t, slices.ContainsFunc(found, func(p wire.FoundProblem) bool {
+	require.True(t, slices.ContainsFunc(found, func(p client.FoundProblem) bool {
 		return p.Text == "topic has no layout in any data centre: tidemark shards layout"
 	}), "%v", found)
 }

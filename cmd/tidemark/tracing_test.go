@@ -17,6 +17,7 @@ import (
 	"github.com/coder/websocket"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/internal/tracing/tracingtest"
 	"github.com/tidemark-dev/tidemark/internal/wire"
 	"github.com/tidemark-dev/tidemark/openmatch"
@@ -84,7 +85,7 @@ func TestAFetchIsLinkedToThePublishOfItsMessage(t *testing.T) {
 			s.send(t, "POST", "/v1/channels/news/messages", `[{"content":2},{"content":3}]`, clientParent(2))
 			body := s.send(t, "GET", "/v1/channels/news/subscribers/ann/messages", "", "")
 			require.NotContains(t, body, clientTrace, "subscribers see nothing of it")
-			var d wire.Delivery
+			var d client.Delivery
 			require.NoError(t, json.Unmarshal([]byte(body), &d))
 			require.Len(t, d.Messages, 3)
 			require.JSONEq(t, `"secret-content"`, string(d.Messages[0].Content))

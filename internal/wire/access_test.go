@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/internal/wire"
 )
 
@@ -18,7 +19,7 @@ func TestDecodeNewKey(t *testing.T) {
 		[]byte(
 			`{"description":"shop","grants":[{"actions":["publish"]}],"limits":"waits=1","expires":"2030-01-31T13:00:00+01:00"}`))
 	require.NoError(t, err)
-	require.Equal(t, wire.NewKey{
+	require.Equal(t, client.NewKey{
 		Description: "shop", Grants: json.RawMessage(`[{"actions":["publish"]}]`), Limits: "waits=1", Expires: end,
 	}, k)
 	for body, want := range map[string]wire.InputError{
@@ -40,7 +41,7 @@ func TestDecodeNewRevocation(t *testing.T) {
 	t.Parallel()
 	r, err := wire.DecodeNewRevocation([]byte(`{"jti":"a","subject":"b","until":"2030-01-31T12:00:00Z"}`))
 	require.NoError(t, err)
-	require.Equal(t, wire.NewRevocation{JTI: "a", Subject: "b", Until: end}, r)
+	require.Equal(t, client.NewRevocation{JTI: "a", Subject: "b", Until: end}, r)
 	_, err = wire.DecodeNewRevocation([]byte(`{"jti":null}`))
 	refused(t, err, wire.InputError{Detail: "jti: must be a string, not null", Field: "/jti", Offset: 7})
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/matchmaking"
 	"github.com/tidemark-dev/tidemark/internal/strictjson"
@@ -15,7 +16,7 @@ import (
 // AppendDrafts decodes the body of a publish, one message or an array of them, and appends it to dst. The contents
 // are parts of body. batch reports whether it was an array. The error is an *InputError with SlugInvalidBody,
 // SlugInvalidBatch or SlugInvalidMessageID.
-func AppendDrafts(dst []Draft, body []byte) (drafts []Draft, batch bool, err error) {
+func AppendDrafts(dst []client.Draft, body []byte) (drafts []client.Draft, batch bool, err error) {
 	if !bytes.HasPrefix(body[start(body):], []byte("[")) {
 		var single draft
 		switch err := decode(body, fault.SlugInvalidBody, &single); {
@@ -123,9 +124,9 @@ func DecodeFetch(body []byte) (FetchRequest, error) {
 	if err != nil {
 		return FetchRequest{}, err
 	}
-	r.FetchRequest.From, r.FetchRequest.Max = make([]Source, len(r.From)), int(r.Max)
+	r.FetchRequest.From, r.FetchRequest.Max = make([]client.Source, len(r.From)), int(r.Max)
 	for i := range r.From {
-		r.FetchRequest.From[i] = Source(r.From[i])
+		r.FetchRequest.From[i] = client.Source(r.From[i])
 	}
 	return r.FetchRequest, nil
 }
@@ -160,9 +161,9 @@ func DecodeNewTicket(body []byte) (NewTicket, error) {
 }
 
 // DecodeNewKey decodes the body that creates an API key. The error is an *InputError with SlugInvalidBody.
-func DecodeNewKey(body []byte) (NewKey, error) {
+func DecodeNewKey(body []byte) (client.NewKey, error) {
 	var k struct {
-		NewKey
+		client.NewKey
 		Expires moment `json:"expires"`
 	}
 	err := decode(body, fault.SlugInvalidBody, &k)
@@ -174,9 +175,9 @@ func DecodeNewKey(body []byte) (NewKey, error) {
 }
 
 // DecodeNewRevocation decodes the body of a revocation. The error is an *InputError with SlugInvalidBody.
-func DecodeNewRevocation(body []byte) (NewRevocation, error) {
+func DecodeNewRevocation(body []byte) (client.NewRevocation, error) {
 	var r struct {
-		NewRevocation
+		client.NewRevocation
 		Until moment `json:"until"`
 	}
 	err := decode(body, fault.SlugInvalidBody, &r)

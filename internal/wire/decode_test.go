@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/clock"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/wire"
@@ -30,24 +32,24 @@ func TestAppendDrafts(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		body  string
-		want  []wire.Draft
+		want  []client.Draft
 		batch bool
 	}{
 		"one": {`{"id":"a","content":{"x":1}}`,
-			[]wire.Draft{{ID: "a", Content: json.RawMessage(`{"x":1}`)}}, false},
-		"without id": {`{"content":null}`, []wire.Draft{{Content: json.RawMessage(`null`)}}, false},
-		"content first": {`{"content":"s","id":"a"}`, []wire.Draft{{ID: "a", Content: json.RawMessage(`"s"`)}},
+			[]client.Draft{{ID: "a", Content: json.RawMessage(`{"x":1}`)}}, false},
+		"without id": {`{"content":null}`, []client.Draft{{Content: json.RawMessage(`null`)}}, false},
+		"content first": {`{"content":"s","id":"a"}`, []client.Draft{{ID: "a", Content: json.RawMessage(`"s"`)}},
 			false},
 		"white space": {" \n{ \"content\" : { \"x\" :\t1.0 } , \"id\" : \"a\" }\r\n",
-			[]wire.Draft{{ID: "a", Content: json.RawMessage("{ \"x\" :\t1.0 }")}}, false},
+			[]client.Draft{{ID: "a", Content: json.RawMessage("{ \"x\" :\t1.0 }")}}, false},
 		"escapes": {`{"\u0069d":"\u0061\"","content":"\u0041"}`,
-			[]wire.Draft{{ID: `a"`, Content: json.RawMessage(`"\u0041"`)}}, false},
-		"batch of one": {`[{"content":1}]`, []wire.Draft{{Content: json.RawMessage(`1`)}}, true},
-		"batch": {`[{"content":1}, {"id":"b","content":[ ]}]`, []wire.Draft{{Content: json.RawMessage(`1`)},
+			[]client.Draft{{ID: `a"`, Content: json.RawMessage(`"\u0041"`)}}, false},
+		"batch of one": {`[{"content":1}]`, []client.Draft{{Content: json.RawMessage(`1`)}}, true},
+		"batch": {`[{"content":1}, {"id":"b","content":[ ]}]`, []client.Draft{{Content: json.RawMessage(`1`)},
 			{ID: "b", Content: json.RawMessage(`[ ]`)}}, true},
 		"lone surrogates": {`{"content":{"\ud83d":["\ude00\ud83d","\uD83Dx","\ud83d\\ude00"]}}`,
-			[]wire.Draft{{Content: json.RawMessage(`{"\ud83d":["\ude00\ud83d","\uD83Dx","\ud83d\\ude00"]}`)}}, false},
-		"number as written": {`{"content":1.230e+0045}`, []wire.Draft{{Content: json.RawMessage(`1.230e+0045`)}},
+			[]client.Draft{{Content: json.RawMessage(`{"\ud83d":["\ude00\ud83d","\uD83Dx","\ud83d\\ude00"]}`)}}, false},
+		"number as written": {`{"content":1.230e+0045}`, []client.Draft{{Content: json.RawMessage(`1.230e+0045`)}},
 			false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -103,7 +105,7 @@ func TestAppendDraftsRefuses(t *testing.T) {
 func TestContentsArePartsOfTheBody(t *testing.T) {
 	t.Parallel()
 	body := []byte(`[{"content":{ "a": 1 }},{"content":2}]`)
-	var space [2]wire.Draft
+	var space [2]client.Draft
 	drafts, _, err := wire.AppendDrafts(space[:0], body)
 	require.NoError(t, err)
 	require.Same(t, &space[0], &drafts[0])
@@ -149,9 +151,9 @@ func TestDecodeSubscribe(t *testing.T) {
 		" \n":                          {},
 		`{}`:                           {},
 		`{"from":"latest"}`:            {},
-		`{"from":"earliest"}`:          {Start: wire.StartEarliest},
-		`{"from":0}`:                   {Start: wire.StartAt},
-		`{"from": -9007199254740991 }`: {Start: wire.StartAt, Clock: clock.Min},
+		`{"from":"earliest"}`:          {Start: channel.StartEarliest},
+		`{"from":0}`:                   {Start: channel.StartAt},
+		`{"from": -9007199254740991 }`: {Start: channel.StartAt, Clock: clock.Min},
 	} {
 		got, err := wire.DecodeSubscribe([]byte(body))
 		require.NoError(t, err, body)
@@ -231,16 +233,16 @@ func TestDecodeFetch(t *testing.T) {
 	const source = `{"channel":"a","subscriber":"s"}`
 	list := func(n int) string { return strings.TrimSuffix(strings.Repeat(source+", ", n), ", ") }
 	for body, want := range map[string]wire.FetchRequest{
-		`{"from":[]}`:                        {From: []wire.Source{}},
-		`{"from":[` + list(1) + `],"max":5}`: {From: []wire.Source{{Channel: "a", Subscriber: "s"}}, Max: 5},
-		`{"from":[` + list(wire.MaxSources) + `]}`: {
-			From: slices.Repeat([]wire.Source{{Channel: "a", Subscriber: "s"}}, wire.MaxSources)},
+		`{"from":[]}`:                        {From: []client.Source{}},
+		`{"from":[` + list(1) + `],"max":5}`: {From: []client.Source{{Channel: "a", Subscriber: "s"}}, Max: 5},
+		`{"from":[` + list(client.MaxSources) + `]}`: {
+			From: slices.Repeat([]client.Source{{Channel: "a", Subscriber: "s"}}, client.MaxSources)},
 	} {
 		got, err := wire.DecodeFetch([]byte(body))
 		require.NoError(t, err, body)
 		require.Equal(t, want, got, body)
 	}
-	full := `{"from":[` + list(wire.MaxSources) + ", "
+	full := `{"from":[` + list(client.MaxSources) + ", "
 	excess := wire.InputError{Slug: fault.SlugInvalidSources, Detail: "from has more than 256 sources",
 		Field: "/from/256", Offset: int64(len(full))}
 	for body, want := range map[string]wire.InputError{

@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/matchmaking"
 	"github.com/tidemark-dev/tidemark/internal/strictjson"
@@ -38,7 +39,9 @@ type draft struct {
 }
 
 // in returns the draft with its content, a part of body.
-func (d *draft) in(body []byte) Draft { return Draft{ID: string(d.ID), Content: d.Content.in(body)} }
+func (d *draft) in(body []byte) client.Draft {
+	return client.Draft{ID: string(d.ID), Content: d.Content.in(body)}
+}
 
 // messageID is the ID of a message, which is left out rather than empty.
 type messageID string
@@ -64,12 +67,12 @@ func (m *maxCount) UnmarshalJSON(text []byte) error {
 }
 
 // source is a Source in a body, in which it has a channel and a subscriber.
-type source Source
+type source client.Source
 
 // UnmarshalJSONFrom decodes the source.
 func (s *source) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	s.Channel, s.Subscriber = strictjson.Absent, strictjson.Absent
-	if err := json.UnmarshalDecode(d, (*Source)(s)); err != nil {
+	if err := json.UnmarshalDecode(d, (*client.Source)(s)); err != nil {
 		return err
 	}
 	switch strictjson.Absent {
@@ -95,12 +98,12 @@ func (s *sources) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 	}
 	*s = sources{}
 	for d.PeekKind() != jsontext.KindEndArray {
-		if len(*s) == MaxSources {
+		if len(*s) == client.MaxSources {
 			if _, err := d.ReadValue(); err != nil {
 				return err
 			}
 			return &json.SemanticError{JSONPointer: d.StackPointer(), Err: &InputError{
-				Slug: fault.SlugInvalidSources, Detail: fmt.Sprintf("from has more than %d sources", MaxSources)}}
+				Slug: fault.SlugInvalidSources, Detail: fmt.Sprintf("from has more than %d sources", client.MaxSources)}}
 		}
 		var item source
 		if err := json.UnmarshalDecode(d, &item); err != nil {

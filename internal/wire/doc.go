@@ -1,12 +1,14 @@
-// Package wire has the JSON bodies that servers and clients exchange over HTTP: those of /v1, those of the
-// predecessor's API (predecessor.go), and the problems that report errors (problem.go).
+// Package wire has the JSON bodies that the server reads and writes: those of /v1, those of the predecessor's API
+// (predecessor.go), and the problems that report errors (problem.go). What a Go program gets from a call is declared by
+// package client, and encoded here.
 //
 // The bodies of channels are in publish.go, delivery.go, fetch.go (from several channels), requests.go and answers.go;
 // those of matchmaking in tickets.go and queues.go; those of API keys and revocations in access.go. Records have a file
 // for each resource, such as sessions.go and locks.go.
 //
-// The structs are encoded and decoded by encoding/json. Messages are encoded with the AppendJSON methods instead: they
-// copy a content byte for byte, while encoding/json rewrites its white space and escapes.
+// The structs are encoded and decoded by encoding/json. Messages are encoded by the functions and methods whose names
+// begin with Append instead: they copy a content byte for byte, while encoding/json rewrites its white space and
+// escapes.
 //
 // Servers decode requests with [AppendDrafts] and the Decode functions, which are strict: they refuse duplicate and
 // unknown members, null, text that is not UTF-8, and anything after the JSON value. The content of a message, and the

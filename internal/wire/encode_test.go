@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/clock"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/wire"
@@ -39,25 +40,25 @@ func decodes[T any](t require.TestingT, data []byte, want T) {
 func TestPublishedAppendJSON(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		want := wire.Published{
+		want := client.Published{
 			Channel: names.Draw(t, "channel"), ID: names.Draw(t, "id"), Clock: clocks.Draw(t, "clock"),
 			Duplicate: rapid.Bool().Draw(t, "duplicate"),
 		}
-		decodes(t, want.AppendJSON(nil), want)
+		decodes(t, wire.AppendPublishedJSON(nil, &want), want)
 
 		byReflection, err := json.Marshal(want)
 		require.NoError(t, err)
-		require.Equal(t, string(byReflection), string(want.AppendJSON(nil)))
+		require.Equal(t, string(byReflection), string(wire.AppendPublishedJSON(nil, &want)))
 	})
 }
 
-func drawDelivery(t *rapid.T) wire.Delivery {
-	d := wire.Delivery{
-		Messages: []wire.Message{}, ReceiptHandle: handles.Draw(t, "handle"),
+func drawDelivery(t *rapid.T) client.Delivery {
+	d := client.Delivery{
+		Messages: []client.Message{}, ReceiptHandle: handles.Draw(t, "handle"),
 		More: rapid.Bool().Draw(t, "more"), Expired: rapid.Uint64().Draw(t, "expired"),
 	}
 	for range rapid.IntRange(0, 4).Draw(t, "messages") {
-		m := wire.Message{ID: names.Draw(t, "id"), Clock: clocks.Draw(t, "clock"),
+		m := client.Message{ID: names.Draw(t, "id"), Clock: clocks.Draw(t, "clock"),
 			Content: json.RawMessage(contents.Draw(t, "content"))}
 		if rapid.Bool().Draw(t, "dated") {
 			m.PublishedAt = times.Draw(t, "at")
@@ -71,18 +72,18 @@ func TestDeliveryAppendJSON(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		want := drawDelivery(t)
-		data := want.AppendJSON([]byte{})
+		data := wire.AppendDelivery([]byte{}, &want)
 		decodes(t, data, want)
-		require.LessOrEqual(t, len(data), want.JSONSize())
+		require.LessOrEqual(t, len(data), wire.DeliverySize(&want))
 	})
 }
 
 func TestDeliveriesAppendJSON(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		want := wire.Deliveries{Deliveries: []wire.SourceDelivery{}, Problems: []wire.SourceProblem{}}
+		want := wire.Deliveries{Deliveries: []client.SourceDelivery{}, Problems: []wire.SourceProblem{}}
 		for range rapid.IntRange(0, 3).Draw(t, "deliveries") {
-			want.Deliveries = append(want.Deliveries, wire.SourceDelivery{
+			want.Deliveries = append(want.Deliveries, client.SourceDelivery{
 				Channel: names.Draw(t, "channel"), Subscriber: names.Draw(t, "subscriber"), Delivery: drawDelivery(t),
 			})
 		}
@@ -106,8 +107,8 @@ func TestDeliveriesAppendJSON(t *testing.T) {
 
 func TestDeliveryAsPublished(t *testing.T) {
 	t.Parallel()
-	d := wire.Delivery{
-		Messages: []wire.Message{{
+	d := client.Delivery{
+		Messages: []client.Message{{
 			ID: "m1", Clock: clock.Min, Content: json.RawMessage(`{ "text" : "<hello> & \u0041" }`),
 			PublishedAt: time.Date(2026, 2, 3, 5, 5, 6, 7e6, time.FixedZone("", 3600)),
 		}},
@@ -115,10 +116,10 @@ func TestDeliveryAsPublished(t *testing.T) {
 	}
 	require.Equal(t, `{"messages":[{"id":"m1","clock":-9007199254740991,"content":{ "text" : "<hello> & \u0041" },`+
 		`"publishedAt":"2026-02-03T04:05:06.007Z"}],"receiptHandle":"abc","more":true,"expired":3}`,
-		string(d.AppendJSON(nil)))
+		string(wire.AppendDelivery(nil, &d)))
 
-	empty := wire.Delivery{}
-	require.Equal(t, `{"messages":[],"more":false,"expired":0}`, string(empty.AppendJSON(nil)))
+	empty := client.Delivery{}
+	require.Equal(t, `{"messages":[],"more":false,"expired":0}`, string(wire.AppendDelivery(nil, &empty)))
 }
 
 func TestOldAppendJSON(t *testing.T) {
@@ -140,75 +141,10 @@ func TestOldAppendJSON(t *testing.T) {
 	})
 }
 
-func TestDraftsAreDecodedAsEncoded(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		drafts := make([]wire.Draft, rapid.IntRange(1, 4).Draw(t, "drafts"))
-		for i := range drafts {
-			drafts[i] = wire.Draft{ID: rapid.String().Draw(t, "id"),
-				Content: json.RawMessage(contents.Draw(t, "content"))}
-		}
-		got, batch, err := wire.AppendDrafts(nil, wire.AppendDraftsJSON(nil, drafts))
-		require.NoError(t, err)
-		require.True(t, batch)
-		require.Equal(t, drafts, got)
-
-		got, batch, err = wire.AppendDrafts(nil, drafts[0].AppendJSON(nil))
-		require.NoError(t, err)
-		require.False(t, batch)
-		require.Equal(t, drafts[:1], got)
-	})
-}
-
-func TestDraftOfInvalidUTF8IsStillJSON(t *testing.T) {
-	t.Parallel()
-	d := wire.Draft{ID: "a\xffb", Content: json.RawMessage(`1`)}
-	require.Equal(t, "{\"id\":\"a\uFFFDb\",\"content\":1}", string(d.AppendJSON(nil)))
-}
-
-func TestRequestsAreDecodedAsEncoded(t *testing.T) {
-	t.Parallel()
-	rapid.Check(t, func(t *rapid.T) {
-		next := wire.NextRequest{
-			ReceiptHandle: handles.Draw(t, "handle"), Max: rapid.IntRange(0, 1000).Draw(t, "max"),
-			Wait: wire.Wait(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "wait")),
-		}
-		data, err := json.Marshal(next)
-		require.NoError(t, err)
-		gotNext, err := wire.DecodeNext(data)
-		require.NoError(t, err)
-		require.Equal(t, next, gotNext)
-		decodes(t, data, next)
-
-		from := wire.SubscribeRequest{From: rapid.SampledFrom([]wire.From{
-			{}, {Start: wire.StartEarliest}, {Start: wire.StartAt, Clock: clocks.Draw(t, "clock")},
-		}).Draw(t, "from")}
-		data, err = json.Marshal(from)
-		require.NoError(t, err)
-		gotFrom, err := wire.DecodeSubscribe(data)
-		require.NoError(t, err)
-		require.Equal(t, from, gotFrom)
-		decodes(t, data, from)
-
-		ack := wire.AckRequest{ReceiptHandle: rapid.String().Draw(t, "receipt")}
-		data, err = json.Marshal(ack)
-		require.NoError(t, err)
-		gotAck, err := wire.DecodeAck(data)
-		require.NoError(t, err)
-		require.Equal(t, ack, gotAck)
-	})
-}
-
-func TestFromWithoutAStart(t *testing.T) {
-	t.Parallel()
-	_, err := json.Marshal(wire.From{Start: 7})
-	require.ErrorContains(t, err, "unknown start 7")
-}
-
 func TestProblemSlug(t *testing.T) {
 	t.Parallel()
 	p := wire.NewProblem(fault.SlugNoChannel, 404, "detail")
 	require.Equal(t, fault.SlugNoChannel, p.Slug())
 	require.Equal(t, "Channel not found", p.Title)
-	require.Empty(t, (&wire.Problem{Type: "about:blank"}).Slug())
+	require.Empty(t, (&client.Problem{Type: "about:blank"}).Slug())
 }

@@ -1,44 +1,29 @@
 package wire
 
-import "encoding/json"
+import (
+	"encoding/json"
 
-// MaxSources is the largest number of sources of one fetch.
-const MaxSources = 256
+	"github.com/tidemark-dev/tidemark/client"
+)
 
 // FetchRequest is the body of a fetch from several channels.
 type FetchRequest struct {
-	From []Source `json:"from"`
-	Max  int      `json:"max,omitempty"`  // messages of all channels together; 0: the server's default
-	Wait Wait     `json:"wait,omitempty"` // 0: don't wait
-}
-
-// Source is a subscriber of a channel.
-type Source struct {
-	Channel       string `json:"channel"`
-	Subscriber    string `json:"subscriber"`
-	ReceiptHandle string `json:"receiptHandle,omitempty"` // empty: nothing to acknowledge
-	// LastReceiptHandle is one that the client had before: Delivery.Lost. Empty: none.
-	LastReceiptHandle string `json:"lastReceiptHandle,omitempty"`
+	From []client.Source `json:"from"`
+	Max  int             `json:"max,omitempty"`  // messages of all channels together; 0: the server's default
+	Wait Wait            `json:"wait,omitempty"` // 0: don't wait
 }
 
 // Deliveries is the answer to a fetch from several channels.
 type Deliveries struct {
-	Deliveries []SourceDelivery `json:"deliveries"` // only sources with messages, or with some that expired
-	Problems   []SourceProblem  `json:"problems"`   // only sources that failed
-}
-
-// SourceDelivery is the delivery of a source.
-type SourceDelivery struct {
-	Channel    string `json:"channel"`
-	Subscriber string `json:"subscriber"`
-	Delivery
+	Deliveries []client.SourceDelivery `json:"deliveries"` // only sources with messages, or with some that expired
+	Problems   []SourceProblem         `json:"problems"`   // only sources that failed
 }
 
 // SourceProblem is the problem of a source that failed.
 type SourceProblem struct {
 	Channel    string `json:"channel"`
 	Subscriber string `json:"subscriber,omitempty"` // of a tail there is none
-	Problem
+	client.Problem
 }
 
 // AppendJSON appends the JSON of d, with the contents unchanged. Like the names of messages, those of the deliveries'
@@ -55,7 +40,7 @@ func (d *Deliveries) AppendJSON(dst []byte) []byte {
 		dst = append(dst, `","subscriber":"`...)
 		dst = append(dst, delivery.Subscriber...)
 		dst = append(dst, `",`...)
-		dst = delivery.appendMembers(dst)
+		dst = appendDeliveryMembers(dst, &delivery.Delivery)
 	}
 	dst = append(dst, `],"problems":[`...)
 	for i := range d.Problems {
@@ -82,7 +67,7 @@ func (d *Deliveries) JSONSize() int {
 	}
 	for i := range d.Deliveries {
 		delivery := &d.Deliveries[i]
-		size += perSource + len(delivery.Channel) + len(delivery.Subscriber) + delivery.JSONSize()
+		size += perSource + len(delivery.Channel) + len(delivery.Subscriber) + DeliverySize(&delivery.Delivery)
 	}
 	return size
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/internal/wire"
 )
 
@@ -35,11 +36,11 @@ var decoders = map[string]func(body []byte) (got, again any, err error){
 	},
 	"key": func(body []byte) (any, any, error) {
 		got, err := wire.DecodeNewKey(body)
-		return &got, &wire.NewKey{}, err
+		return &got, &client.NewKey{}, err
 	},
 	"revocation": func(body []byte) (any, any, error) {
 		got, err := wire.DecodeNewRevocation(body)
-		return &got, &wire.NewRevocation{}, err
+		return &got, &client.NewRevocation{}, err
 	},
 	"ticket": func(body []byte) (any, any, error) {
 		got, err := wire.DecodeNewTicket(body)
@@ -106,7 +107,7 @@ func FuzzAppendDrafts(f *testing.F) {
 			explained(t, body, err)
 			return
 		}
-		want := make([]wire.Draft, 1)
+		want := make([]client.Draft, 1)
 		if batch {
 			require.NoError(t, json.Unmarshal(body, &want))
 		} else {

@@ -1,11 +1,12 @@
 package wire
 
 import (
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"time"
 
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/clock"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/strictjson"
@@ -13,44 +14,12 @@ import (
 
 // ChannelList is a page of the list of channels.
 type ChannelList struct {
-	Channels []ListedChannel `json:"channels"`         // by name; a page can be empty
-	Cursor   string          `json:"cursor,omitempty"` // of the next page; left out on the last
+	Channels []client.ListedChannel `json:"channels"`         // by name; a page can be empty
+	Cursor   string                 `json:"cursor,omitempty"` // of the next page; left out on the last
 }
 
-// ListedChannel is an entry of the list of channels.
-type ListedChannel struct {
-	Channel         string      `json:"channel"`
-	Clock           clock.Clock `json:"clock"`           // of the last message
-	TTLMillis       int64       `json:"ttlMs"`           // remaining life of the channel without activity
-	SubscriberCount uint64      `json:"subscriberCount"` // with those that expired recently
-	// Details are left out unless they were asked for.
-	Details *ChannelDetails `json:"details,omitempty"`
-}
-
-// ChannelDetails describes the messages of a channel and their readers.
-type ChannelDetails struct {
-	Messages uint64 `json:"messages"`          // kept, at most: from the oldest to the last
-	Lag      uint64 `json:"lag"`               // of the slowest of the examined subscribers
-	Slowest  string `json:"slowest,omitempty"` // its name; left out: there is none
-	// Partial is set if the channel has more subscribers than were examined, about 100.
-	Partial bool `json:"partial,omitempty"`
-	// Rate is messages per second since the server that answers has listed the channel with details before; left out:
-	// it hasn't in the last hour.
-	Rate *float64 `json:"rate,omitempty"`
-}
-
-// Peeked is messages of a channel, read without a subscriber.
-type Peeked struct {
-	Channel  string      `json:"channel"`
-	Epoch    string      `json:"epoch"`
-	Clock    clock.Clock `json:"clock"`    // of the channel's last message
-	Messages []Message   `json:"messages"` // in clock order
-	Through  clock.Clock `json:"through"`  // where the next peek begins
-	More     bool        `json:"more"`     // there are messages after that
-}
-
-// AppendJSON appends the JSON of p, with the contents unchanged.
-func (p *Peeked) AppendJSON(dst []byte) []byte {
+// AppendPeeked appends the JSON of the answer to a peek, with the contents unchanged.
+func AppendPeeked(dst []byte, p *client.Peeked) []byte {
 	dst = append(append(dst, `{"channel":"`...), p.Channel...)
 	dst = append(append(dst, `","epoch":"`...), p.Epoch...)
 	dst = strconv.AppendInt(append(dst, `","clock":`...), int64(p.Clock), 10)
@@ -59,30 +28,21 @@ func (p *Peeked) AppendJSON(dst []byte) []byte {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = p.Messages[i].appendJSON(dst)
+		dst = appendMessage(dst, &p.Messages[i])
 	}
 	dst = strconv.AppendInt(append(dst, `],"through":`...), int64(p.Through), 10)
 	return append(strconv.AppendBool(append(dst, `,"more":`...), p.More), '}')
 }
 
-// JSONSize estimates how many bytes AppendJSON appends, a little more rather than less.
-func (p *Peeked) JSONSize() int {
-	d := Delivery{Messages: p.Messages}
-	return d.JSONSize() + len(p.Channel) + 128
+// PeekedSize estimates how many bytes AppendPeeked appends, a little more rather than less.
+func PeekedSize(p *client.Peeked) int {
+	return DeliverySize(&client.Delivery{Messages: p.Messages}) + len(p.Channel) + 128
 }
 
 // PurgeRequest is the body of a purge.
 type PurgeRequest struct {
-	Through From   `json:"through"`         // StartLatest, or StartAt: up to a clock
+	Through From   `json:"through"`         // channel.StartLatest, or StartAt: up to a clock
 	Epoch   string `json:"epoch,omitempty"` // the life of the channel; empty: the current one
-}
-
-// Purged is the answer to a purge.
-type Purged struct {
-	Channel string      `json:"channel"`
-	Epoch   string      `json:"epoch"`
-	Through clock.Clock `json:"through"` // up to which messages were purged
-	Purged  uint64      `json:"purged"`  // messages
 }
 
 // SeekRequest is the body of a seek.
@@ -94,23 +54,6 @@ type SeekRequest struct {
 type To struct {
 	From
 	Time time.Time // if it isn't zero, instead of From: before the first message that was published then or later
-}
-
-// MarshalJSON returns "latest", "earliest", a number, or a time.
-func (t To) MarshalJSON() ([]byte, error) {
-	if !t.Time.IsZero() {
-		return json.Marshal(t.Time)
-	}
-	return t.From.MarshalJSON()
-}
-
-// Sought is the answer to a seek.
-type Sought struct {
-	Channel    string      `json:"channel"`
-	Subscriber string      `json:"subscriber"`
-	Epoch      string      `json:"epoch"`
-	Mark       clock.Clock `json:"mark"` // where it is now
-	Lag        uint64      `json:"lag"`  // messages after it
 }
 
 // DecodePurge decodes the body of a purge. The error is an *InputError with SlugInvalidBody or SlugInvalidPosition.
@@ -148,7 +91,7 @@ type through struct {
 // UnmarshalJSON accepts "latest" or a clock.
 func (t *through) UnmarshalJSON(data []byte) error {
 	t.there = true
-	if err := t.From.UnmarshalJSON(data); err != nil || t.Start == StartEarliest {
+	if err := t.From.UnmarshalJSON(data); err != nil || t.Start == channel.StartEarliest {
 		return invalidPosition("through", `"latest" or a clock`, data)
 	}
 	return nil

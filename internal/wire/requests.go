@@ -1,13 +1,13 @@
 package wire
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
 	"strconv"
 	"strings"
 	"time"
 
+	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/clock"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/strictjson"
@@ -82,42 +82,16 @@ type SubscribeRequest struct {
 	From From `json:"from,omitzero"`
 }
 
-// From is the start of a new subscriber. In JSON it is "latest", "earliest" or a clock. The zero value is latest.
-type From struct {
-	Start Start
-	Clock clock.Clock // for StartAt: the first message read is the one after it
-}
-
-// Start is the kind of a From.
-type Start int
-
-// The kinds of From.
-const (
-	StartLatest   Start = iota // after all messages published so far
-	StartEarliest              // before the oldest message alive
-	StartAt                    // at a clock
-)
-
-// MarshalJSON returns "latest", "earliest" or a number.
-func (f From) MarshalJSON() ([]byte, error) {
-	switch f.Start {
-	case StartLatest:
-		return []byte(`"latest"`), nil
-	case StartEarliest:
-		return []byte(`"earliest"`), nil
-	case StartAt:
-		return strconv.AppendInt(nil, int64(f.Clock), 10), nil
-	}
-	return nil, fmt.Errorf("from: unknown start %d", f.Start)
-}
+// From is the start of a new subscriber. In JSON it is "latest", "earliest" or a clock.
+type From channel.From
 
 // UnmarshalJSON accepts "latest", "earliest" or a clock. The error is an *InputError with fault.SlugInvalidFrom.
 func (f *From) UnmarshalJSON(data []byte) error {
 	switch text := string(data); text {
 	case `"latest"`:
-		*f = From{Start: StartLatest}
+		*f = From{Start: channel.StartLatest}
 	case `"earliest"`:
-		*f = From{Start: StartEarliest}
+		*f = From{Start: channel.StartEarliest}
 	default:
 		at, err := clock.Parse(text)
 		if err != nil {
@@ -127,12 +101,7 @@ func (f *From) UnmarshalJSON(data []byte) error {
 					clock.Max, text),
 			}
 		}
-		*f = From{Start: StartAt, Clock: at}
+		*f = From{Start: channel.StartAt, Clock: at}
 	}
 	return nil
 }
-
-var (
-	_ json.Marshaler   = From{}
-	_ json.Unmarshaler = (*From)(nil)
-)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/strictjson"
 )
@@ -50,8 +51,8 @@ type ClientFrame struct {
 	Resume     string // of subscribe, as ReceiptHandle; may be empty
 	// LastReceiptHandle is one that the client had before: of subscribe, without Resume; may be empty.
 	LastReceiptHandle string
-	ReceiptHandle     string // of ack
-	Draft             Draft  // of publish
+	ReceiptHandle     string       // of ack
+	Draft             client.Draft // of publish
 }
 
 // frameForm is the form of a type of frames.
@@ -150,7 +151,7 @@ func (f *clientFrame) in(text []byte) ClientFrame {
 		Type: f.Type, Ref: uint64(f.Ref), Token: plain(f.Token), Channel: plain(f.Channel),
 		Subscriber: plain(f.Subscriber), From: f.From, Window: int(f.Window), Resume: plain(f.Resume),
 		LastReceiptHandle: plain(f.Last), ReceiptHandle: plain(f.ReceiptHandle),
-		Draft: Draft{ID: string(f.ID), Content: f.Content.in(text)},
+		Draft: client.Draft{ID: string(f.ID), Content: f.Content.in(text)},
 	}
 }
 
@@ -212,8 +213,8 @@ func AppendAnswer(dst []byte, kind string, ref uint64) []byte {
 }
 
 // AppendPublished appends the frame that answers a publish. The names in p need no escapes.
-func AppendPublished(dst []byte, ref uint64, p *Published) []byte {
-	return appendMembers(beginFrame(dst, FramePublished, ref), p.AppendJSON)
+func AppendPublished(dst []byte, ref uint64, p *client.Published) []byte {
+	return appendMembers(beginFrame(dst, FramePublished, ref), func(dst []byte) []byte { return AppendPublishedJSON(dst, p) })
 }
 
 // AppendMessage appends the frame of a message, as StreamMessage.AppendJSON appends its event.
@@ -243,7 +244,7 @@ type ErrorFrame struct {
 	Ref  uint64 `json:"ref,omitempty"`
 	StreamSource
 
-	Problem *Problem `json:"problem"`
+	Problem *client.Problem `json:"problem"`
 }
 
 // AppendJSON appends the JSON of f.

@@ -6,6 +6,8 @@ import (
 	"math"
 	"strconv"
 	"time"
+
+	"github.com/tidemark-dev/tidemark/client"
 )
 
 // History is the answer to GET /v1/history: what one server has counted and measured in the last hour.
@@ -65,51 +67,15 @@ func (c *Column) UnmarshalJSON(data []byte) error {
 
 // Servers is the answer to GET /v1/servers.
 type Servers struct {
-	Servers []PeerServer `json:"servers"` // the one that answers first, then by start
-}
-
-// PeerServer describes a server on the same Redis, as it announces itself.
-type PeerServer struct {
-	ID        string    `json:"id"` // a ULID, another one after each start
-	Role      string    `json:"role"`
-	Version   string    `json:"version"`
-	Commit    string    `json:"commit"`
-	Host      string    `json:"host"` // name of the machine
-	PID       int       `json:"pid"`
-	Listen    []string  `json:"listen"` // addresses, those of administrators last
-	StartedAt time.Time `json:"startedAt"`
-	SeenAt    time.Time `json:"seenAt"` // when it announced itself last, by the clock of Redis
-	Leases    []string  `json:"leases"` // names of the leases that it holds, such as that of a queue
-	// MoreLeases is how many leases are left out.
-	MoreLeases int  `json:"moreLeases,omitempty"`
-	Self       bool `json:"self,omitempty"` // it answers this request
+	Servers []client.PeerServer `json:"servers"` // the one that answers first, then by start
 }
 
 // Problems is the answer to GET /v1/problems.
 type Problems struct {
-	CheckedAt time.Time      `json:"checkedAt"` // last time that the server has looked
-	Problems  []FoundProblem `json:"problems"`  // critical ones first, then the newest
+	CheckedAt time.Time             `json:"checkedAt"` // last time that the server has looked
+	Problems  []client.FoundProblem `json:"problems"`  // critical ones first, then the newest
 	// More is how many problems are left out.
 	More int `json:"more,omitempty"`
-}
-
-// Severity is how urgent a problem is.
-type Severity string
-
-// The severities.
-const (
-	SeverityCritical Severity = "critical" // clients are affected, or data is at risk
-	SeverityWarning  Severity = "warning"  // it will be, or may be
-)
-
-// FoundProblem is something that is wrong now.
-type FoundProblem struct {
-	Code     string    `json:"code"` // names the kind of problem: that of the alert, if there is one
-	About    string    `json:"about,omitempty"`
-	Severity Severity  `json:"severity"`
-	Text     string    `json:"text"`
-	Since    time.Time `json:"since"` // when this server has noticed it
-	Docs     string    `json:"docs"`  // what to do: a URL
 }
 
 // StorageStates is the answer to GET /v1/storage.
@@ -119,12 +85,12 @@ type StorageStates struct {
 
 // RedisState is the state of a Redis, as a server has found it last.
 type RedisState struct {
-	Of        string         `json:"of"` // "channels", "tickets", "sessions" or "cache"
-	CheckedAt time.Time      `json:"checkedAt"`
-	Error     string         `json:"error,omitempty"`   // why it could not be examined
-	Storage   *Storage       `json:"storage,omitempty"` // the last that is known
-	Primaries []PrimaryState `json:"primaries"`
-	Uncovered string         `json:"uncovered,omitempty"` // slots of a Cluster without a primary
+	Of        string          `json:"of"` // "channels", "tickets", "sessions" or "cache"
+	CheckedAt time.Time       `json:"checkedAt"`
+	Error     string          `json:"error,omitempty"`   // why it could not be examined
+	Storage   *client.Storage `json:"storage,omitempty"` // the last that is known
+	Primaries []PrimaryState  `json:"primaries"`
+	Uncovered string          `json:"uncovered,omitempty"` // slots of a Cluster without a primary
 }
 
 // PrimaryState is the state of a primary.
@@ -145,11 +111,11 @@ type ShardedCaches struct {
 
 // ShardedCache is how a cache is split, and which nodes hold its shards.
 type ShardedCache struct {
-	Cache     string    `json:"cache"`
-	DCs       []ShardDC `json:"dcs"`                // by name; none: it has no layout
-	Missing   []string  `json:"missing"`            // what is missing until each key has a node in each data centre
-	Severity  Severity  `json:"severity,omitempty"` // that of the problem that shards are missing; empty: none are
-	Unsettled []string  `json:"unsettled"`          // signs of a change of layouts in progress
+	Cache     string          `json:"cache"`
+	DCs       []ShardDC       `json:"dcs"`                // by name; none: it has no layout
+	Missing   []string        `json:"missing"`            // what is missing until each key has a node in each data centre
+	Severity  client.Severity `json:"severity,omitempty"` // that of the problem that shards are missing; empty: none are
+	Unsettled []string        `json:"unsettled"`          // signs of a change of layouts in progress
 }
 
 // ShardDC is the state of a cache in a data centre.

@@ -1,6 +1,10 @@
 package wire
 
-import "strconv"
+import (
+	"strconv"
+
+	"github.com/tidemark-dev/tidemark/client"
+)
 
 // MediaEvents is the media type of streams of server-sent events.
 const MediaEvents = "text/event-stream"
@@ -10,7 +14,7 @@ type StreamMessage struct {
 	StreamSource
 
 	ReceiptHandle string `json:"receiptHandle,omitempty"` // of streams from many channels; else it is the event's ID
-	Message
+	client.Message
 }
 
 // StreamSource is the source of an event, in streams from many channels. It is left out if there is one source. A tail
@@ -37,7 +41,7 @@ type StreamEnd struct {
 // AppendJSON appends the JSON of m, with the content unchanged. The names, IDs and the receipt handle need no escapes.
 func (m *StreamMessage) AppendJSON(dst []byte) []byte {
 	if m.Channel == "" {
-		return m.appendJSON(dst)
+		return appendMessage(dst, &m.Message)
 	}
 	dst = append(m.appendMembers(append(dst, '{')), ',')
 	if m.ReceiptHandle != "" {
@@ -46,7 +50,7 @@ func (m *StreamMessage) AppendJSON(dst []byte) []byte {
 		dst = append(dst, `",`...)
 	}
 	start := len(dst)
-	dst = m.appendJSON(dst)
+	dst = appendMessage(dst, &m.Message)
 	return append(dst[:start], dst[start+1:]...) // without the brace
 }
 

@@ -1,10 +1,10 @@
 package wire
 
 import (
-	"encoding/json"
 	"fmt"
 	"time"
 
+	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/matchmaking"
 )
@@ -17,25 +17,9 @@ type NewTicket struct {
 	matchmaking.Spec
 }
 
-// CreatedTicket is the answer to the creation of a ticket.
-type CreatedTicket struct {
-	ID         string    `json:"id"`
-	Queue      string    `json:"queue"`
-	Status     string    `json:"status"`     // a matchmaking.Status; SEARCHING, unless the ticket existed
-	CreateTime time.Time `json:"createTime"` // Redis time, to the microsecond
-	// Channel is the channel on which the assignment is published. It and the next three are empty if the ticket has none.
-	Channel     string `json:"channel,omitempty"`
-	Subscriber  string `json:"subscriber,omitempty"`  // of the channel, created with it
-	ChannelURL  string `json:"channelUrl,omitempty"`  // path of the channel's description
-	MessagesURL string `json:"messagesUrl,omitempty"` // path to fetch the assignment from
-	// Token is a credential for the ticket's player: it reads and cancels this ticket, and fetches its assignment, and
-	// nothing else. Empty: the service is open, or the ticket is the user's own.
-	Token string `json:"token,omitempty"`
-}
-
 // Ticket describes a ticket.
 type Ticket struct {
-	CreatedTicket
+	client.CreatedTicket
 	ExpireTime time.Time `json:"expireTime"` // Redis time, after which it can't be matched; a heartbeat moves it
 	TTLMillis  int64     `json:"ttlMs"`      // from its creation, or from its last heartbeat if the queue asks for them
 	LifeMillis int64     `json:"lifeMs"`     // from its creation, whatever its heartbeats
@@ -44,24 +28,8 @@ type Ticket struct {
 	Assignment *matchmaking.Assignment `json:"assignment,omitempty"` // of MATCH_FOUND
 }
 
-// Match is a match that was assigned.
-type Match struct {
-	ID         string                     `json:"id"`
-	Queue      string                     `json:"queue"`
-	AssignTime time.Time                  `json:"assignTime"` // Redis time, to the microsecond
-	Connection string                     `json:"connection"`
-	Teams      [][]MatchedTicket          `json:"teams"`                // in order, which assignments count from 0
-	Extensions map[string]json.RawMessage `json:"extensions,omitempty"` // as in its assignments
-}
-
-// MatchedTicket is a ticket of a match.
-type MatchedTicket struct {
-	ID      string `json:"id"`
-	Players int    `json:"players"` // how many players it stands for
-}
-
-// AppendJSON appends the JSON of t. Its strings must be names, which need no escapes.
-func (t *CreatedTicket) AppendJSON(dst []byte) []byte {
+// AppendCreatedTicket appends the JSON of t. Its strings must be names, which need no escapes.
+func AppendCreatedTicket(dst []byte, t *client.CreatedTicket) []byte {
 	dst = append(dst, `{"id":"`...)
 	dst = append(dst, t.ID...)
 	dst = append(dst, `","queue":"`...)
@@ -89,9 +57,6 @@ func (t *CreatedTicket) AppendJSON(dst []byte) []byte {
 
 // TTL is how long a ticket can be matched. In JSON it is a Go duration such as "5m".
 type TTL time.Duration
-
-// MarshalText returns the Go duration.
-func (t TTL) MarshalText() ([]byte, error) { return []byte(time.Duration(t).String()), nil }
 
 // UnmarshalText accepts what ParseTTL accepts.
 func (t *TTL) UnmarshalText(text []byte) error {

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/matchmaking"
 	"github.com/tidemark-dev/tidemark/internal/strictjson"
@@ -156,16 +157,16 @@ func TestCreatedTicketAppendJSON(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		name := func(what string) string { return names.Draw(t, what) }
-		want := wire.CreatedTicket{
+		want := client.CreatedTicket{
 			ID: name("id"), Queue: name("queue"), Status: string(matchmaking.Searching), Channel: name("channel"),
 			Subscriber: name("subscriber"),
 			CreateTime: times.Draw(t, "at").Add(time.Duration(rapid.IntRange(0, 999).Draw(t, "µs")) * time.Microsecond),
 			Token:      rapid.SampledFrom([]string{"", "tmt_x-_"}).Draw(t, "token"), ChannelURL: "/v1/channels/c",
 			MessagesURL: "/v1/channels/c/subscribers/s/messages",
 		}
-		decodes(t, want.AppendJSON(nil), want)
+		decodes(t, wire.AppendCreatedTicket(nil, &want), want)
 		byReflection, err := json.Marshal(want)
 		require.NoError(t, err)
-		require.Equal(t, string(byReflection), string(want.AppendJSON(nil)))
+		require.Equal(t, string(byReflection), string(wire.AppendCreatedTicket(nil, &want)))
 	})
 }

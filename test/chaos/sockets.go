@@ -34,7 +34,7 @@ type serverFrame struct {
 
 	Reason  string
 	Count   uint64
-	Problem *wire.Problem
+	Problem *client.Problem
 }
 
 // socket is one WebSocket of a streamer.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/wire"
 )
@@ -21,7 +22,7 @@ func FetchBody(from ...string) string {
 		if !named {
 			subscriber = "s"
 		}
-		r.From = append(r.From, wire.Source{Channel: name, Subscriber: subscriber, ReceiptHandle: handle})
+		r.From = append(r.From, client.Source{Channel: name, Subscriber: subscriber, ReceiptHandle: handle})
 	}
 	body, err := json.Marshal(r)
 	if err != nil {

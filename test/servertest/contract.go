@@ -20,6 +20,7 @@ import (
 	"github.com/getkin/kin-openapi/routers"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/wire"
 )
@@ -70,7 +71,7 @@ func CheckContract(t testing.TB, method, path string, a Answer) {
 		require.Empty(t, a.Body)
 	}
 	if a.Header.Get("Content-Type") == wire.MediaProblem && method != http.MethodHead {
-		p := Decode[wire.Problem](a)
+		p := Decode[client.Problem](a)
 		require.Contains(t, SlugsOf(t, op, a.Status), p.Slug(), "x-problems of %s %s %d", method, path, a.Status)
 	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/access/keys"
 	"github.com/tidemark-dev/tidemark/internal/api/records"
@@ -129,8 +130,8 @@ func Start(t testing.TB, changes ...func(*Setup)) *Harness {
 		require.NoError(t, err)
 	}
 	if s.Reload == nil {
-		s.Reload = func(context.Context) (wire.Reloaded, error) {
-			return wire.Reloaded{Changes: []wire.OptionChange{}, Restart: []string{}}, nil
+		s.Reload = func(context.Context) (client.Reloaded, error) {
+			return client.Reloaded{Changes: []client.OptionChange{}, Restart: []string{}}, nil
 		}
 	}
 	h.History, h.Problems = overview.NewHistory(s.Metrics, "server"), &overview.Problems{}
@@ -347,11 +348,11 @@ func (a Answer) Like(status int, body string) {
 }
 
 // Problem checks that the answer is a problem with this slug, and returns it.
-func (a Answer) Problem(status int, slug fault.Slug) wire.Problem {
+func (a Answer) Problem(status int, slug fault.Slug) client.Problem {
 	a.TB.Helper()
 	require.Equal(a.TB, status, a.Status, "%s", a.Body)
 	require.Equal(a.TB, wire.MediaProblem, a.Header.Get("Content-Type"))
-	p := Decode[wire.Problem](a)
+	p := Decode[client.Problem](a)
 	require.Equal(a.TB, slug, p.Slug())
 	require.Equal(a.TB, status, p.Status)
 	require.Equal(a.TB, a.Header.Get("X-Request-Id"), p.RequestID)
@@ -383,17 +384,17 @@ func (h *Harness) Publish(channel, id, content string) {
 }
 
 // Subscribe adds a subscriber that starts at the latest.
-func (h *Harness) Subscribe(channel, subscriber string) wire.Subscription {
+func (h *Harness) Subscribe(channel, subscriber string) client.Subscription {
 	h.TB.Helper()
-	return Decode[wire.Subscription](h.Do("PUT", "/v1/channels/"+channel+"/subscribers/"+subscriber, ""))
+	return Decode[client.Subscription](h.Do("PUT", "/v1/channels/"+channel+"/subscribers/"+subscriber, ""))
 }
 
 // Fetch fetches without waiting.
-func (h *Harness) Fetch(channel, subscriber string) wire.Delivery {
+func (h *Harness) Fetch(channel, subscriber string) client.Delivery {
 	h.TB.Helper()
 	got := h.Do("GET", "/v1/channels/"+channel+"/subscribers/"+subscriber+"/messages", "")
 	require.Equal(h.TB, http.StatusOK, got.Status, "%s", got.Body)
-	return Decode[wire.Delivery](got)
+	return Decode[client.Delivery](got)
 }
 
 // ShownStorage is what /v1/info shows in tests.

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/internal/matchmaking"
 	"github.com/tidemark-dev/tidemark/internal/matchmaking/assigner"
 	"github.com/tidemark-dev/tidemark/internal/matchmaking/backend"
@@ -90,11 +91,11 @@ func run(t testing.TB, service func(context.Context) error) {
 }
 
 // Create creates a ticket.
-func (h *Harness) Create(body string) wire.CreatedTicket {
+func (h *Harness) Create(body string) client.CreatedTicket {
 	h.TB.Helper()
 	got := h.Do("POST", "/v1/tickets", body)
 	require.Equal(h.TB, http.StatusCreated, got.Status, "%s", got.Body)
-	return Decode[wire.CreatedTicket](got)
+	return Decode[client.CreatedTicket](got)
 }
 
 // Ticket reads a ticket.
@@ -106,11 +107,11 @@ func (h *Harness) Ticket(id string) wire.Ticket {
 }
 
 // Assignment waits for the assignment on a ticket's channel.
-func (h *Harness) Assignment(c wire.CreatedTicket) matchmaking.Assignment {
+func (h *Harness) Assignment(c client.CreatedTicket) matchmaking.Assignment {
 	h.TB.Helper()
 	got := h.Do("GET", c.MessagesURL+"?wait=1m", "")
 	require.Equal(h.TB, http.StatusOK, got.Status, "%s", got.Body)
-	d := Decode[wire.Delivery](got)
+	d := Decode[client.Delivery](got)
 	require.Len(h.TB, d.Messages, 1)
 	var a matchmaking.Assignment
 	require.NoError(h.TB, json.Unmarshal(d.Messages[0].Content, &a))

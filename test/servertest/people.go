@@ -11,9 +11,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/internal/access"
 	"github.com/tidemark-dev/tidemark/internal/api/web"
-	"github.com/tidemark-dev/tidemark/internal/wire"
 )
 
 // People are the principals of a closed service, by their credentials, and what was revoked.
@@ -138,9 +138,9 @@ func (h *Harness) Serves(credential string, calls ...string) {
 }
 
 // CreatedBy creates a ticket with a credential.
-func (h *Harness) CreatedBy(credential, body string) wire.CreatedTicket {
+func (h *Harness) CreatedBy(credential, body string) client.CreatedTicket {
 	h.TB.Helper()
 	got := h.Do("POST", "/v1/tickets", body, Bearer(credential))
 	require.Equal(h.TB, 201, got.Status, "%s", got.Body)
-	return Decode[wire.CreatedTicket](got)
+	return Decode[client.CreatedTicket](got)
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/wire"
 )
@@ -44,7 +45,7 @@ type Frame struct {
 	Duplicate     bool
 	Reason        string
 	Count         uint64
-	Problem       *wire.Problem
+	Problem       *client.Problem
 }
 
 // Dial opens a WebSocket.

@@ -16,6 +16,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/clock"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/access"
@@ -90,12 +91,12 @@ func (h *channels) list(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	answer := wire.ChannelList{Channels: make([]wire.ListedChannel, len(page.Channels)), Cursor: page.Next}
+	answer := wire.ChannelList{Channels: make([]client.ListedChannel, len(page.Channels)), Cursor: page.Next}
 	for i, summary := range page.Channels {
-		answer.Channels[i] = wire.ListedChannel{Channel: summary.Name, Clock: summary.Clock, TTLMillis: summary.TTL.Milliseconds(),
+		answer.Channels[i] = client.ListedChannel{Channel: summary.Name, Clock: summary.Clock, TTLMillis: summary.TTL.Milliseconds(),
 			SubscriberCount: summary.Subscribers}
 		if d := summary.Details; d != nil {
-			answer.Channels[i].Details = &wire.ChannelDetails{Messages: d.Live, Lag: d.Slowest.Lag,
+			answer.Channels[i].Details = &client.ChannelDetails{Messages: d.Live, Lag: d.Slowest.Lag,
 				Slowest: d.Slowest.Name, Partial: !d.All, Rate: h.rates.of(summary.Name, summary.Clock, time.Now())}
 		}
 	}
@@ -106,11 +107,11 @@ func (h *channels) list(c *web.Call) error {
 }
 
 // orders are the orders of a page of channels: by name, or with the largest number first.
-var orders = map[string]func(a, b wire.ListedChannel) int{
-	"name":     func(a, b wire.ListedChannel) int { return cmp.Compare(a.Channel, b.Channel) },
-	"lag":      by(func(d *wire.ChannelDetails) float64 { return float64(d.Lag) }),
-	"messages": by(func(d *wire.ChannelDetails) float64 { return float64(d.Messages) }),
-	"rate": by(func(d *wire.ChannelDetails) float64 {
+var orders = map[string]func(a, b client.ListedChannel) int{
+	"name":     func(a, b client.ListedChannel) int { return cmp.Compare(a.Channel, b.Channel) },
+	"lag":      by(func(d *client.ChannelDetails) float64 { return float64(d.Lag) }),
+	"messages": by(func(d *client.ChannelDetails) float64 { return float64(d.Messages) }),
+	"rate": by(func(d *client.ChannelDetails) float64 {
 		if d.Rate == nil {
 			return -1
 		}
@@ -118,14 +119,14 @@ var orders = map[string]func(a, b wire.ListedChannel) int{
 	}),
 }
 
-func by(number func(*wire.ChannelDetails) float64) func(a, b wire.ListedChannel) int {
-	of := func(c wire.ListedChannel) float64 {
+func by(number func(*client.ChannelDetails) float64) func(a, b client.ListedChannel) int {
+	of := func(c client.ListedChannel) float64 {
 		if c.Details == nil {
 			return -2
 		}
 		return number(c.Details)
 	}
-	return func(a, b wire.ListedChannel) int { return cmp.Compare(of(b), of(a)) }
+	return func(a, b client.ListedChannel) int { return cmp.Compare(of(b), of(a)) }
 }
 
 // The bounds of rates: about 2 MB.
@@ -209,12 +210,12 @@ func (h *channels) peek(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	answer := wire.Peeked{Channel: c.Param(0), Epoch: p.Epoch.String(), Clock: p.Clock, Through: p.Through,
-		More: p.Through != p.Clock, Messages: make([]wire.Message, len(p.Messages))}
+	answer := client.Peeked{Channel: c.Param(0), Epoch: p.Epoch.String(), Clock: p.Clock, Through: p.Through,
+		More: p.Through != p.Clock, Messages: make([]client.Message, len(p.Messages))}
 	for i := range p.Messages {
 		answer.Messages[i] = web.MessageOf(&p.Messages[i])
 	}
-	return c.Append(http.StatusOK, answer.JSONSize(), answer.AppendJSON)
+	return c.Append(http.StatusOK, wire.PeekedSize(&answer), func(b []byte) []byte { return wire.AppendPeeked(b, &answer) })
 }
 
 // purge is POST /v1/channels/{channel}/purge.
@@ -228,10 +229,7 @@ func (h *channels) purge(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	r := channel.PurgeRequest{Channel: c.Param(0)}
-	if request.Through.Start == wire.StartAt {
-		r.Through = channel.From{Start: channel.StartAt, Clock: request.Through.Clock}
-	}
+	r := channel.PurgeRequest{Channel: c.Param(0), Through: channel.From(request.Through)}
 	if request.Epoch != "" {
 		if r.Epoch, err = ulid.ParseStrict(request.Epoch); err != nil {
 			return &wire.InputError{Slug: fault.SlugInvalidBody, Field: "/epoch", Offset: -1,
@@ -248,7 +246,7 @@ func (h *channels) purge(c *web.Call) error {
 	default:
 		return err
 	}
-	return c.Value(http.StatusOK, wire.Purged{Channel: r.Channel, Epoch: p.Epoch.String(), Through: p.Clock,
+	return c.Value(http.StatusOK, client.Purged{Channel: r.Channel, Epoch: p.Epoch.String(), Through: p.Clock,
 		Purged: p.Removed})
 }
 
@@ -272,20 +270,14 @@ func (h *channels) seek(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	r := channel.SeekRequest{Channel: c.Param(0), Subscriber: c.Param(1), Time: request.To.Time}
-	switch request.To.Start {
-	case wire.StartEarliest:
-		r.To.Start = channel.StartEarliest
-	case wire.StartAt:
-		r.To = channel.From{Start: channel.StartAt, Clock: request.To.Clock}
-	case wire.StartLatest:
-	}
+	r := channel.SeekRequest{Channel: c.Param(0), Subscriber: c.Param(1), To: channel.From(request.To.From),
+		Time: request.To.Time}
 	to, err := h.service.Seek(c.Context(), r)
 	if err != nil {
 		return err
 	}
 	h.logged(c, "mark set", slog.String("subscriber", r.Subscriber), slog.String("mark", to.Clock.String()))
-	return c.Value(http.StatusOK, wire.Sought{Channel: r.Channel, Subscriber: r.Subscriber, Epoch: to.Epoch.String(),
+	return c.Value(http.StatusOK, client.Sought{Channel: r.Channel, Subscriber: r.Subscriber, Epoch: to.Epoch.String(),
 		Mark: to.Clock, Lag: to.Lag})
 }
 

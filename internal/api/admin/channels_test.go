@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/wire"
 	"github.com/tidemark-dev/tidemark/test/servertest"
@@ -74,7 +75,7 @@ func TestOperatorsMistakes(t *testing.T) {
 	h := servertest.Start(t, servertest.WithQueues()).OnAdmin()
 	h.Subscribe("c", "s")
 	h.Publish("c", "a", "1")
-	epoch := servertest.Decode[wire.Description](h.Do("GET", "/v1/channels/c", "").With(200)).Epoch
+	epoch := servertest.Decode[client.Description](h.Do("GET", "/v1/channels/c", "").With(200)).Epoch
 	const purge, seek, position = "POST /v1/channels/c/purge ", "POST " + servertest.At + "/seek ", fault.SlugInvalidPosition
 	for _, c := range []struct {
 		call   string
@@ -126,8 +127,8 @@ func TestListOfChannels(t *testing.T) {
 		h.Publish(fmt.Sprintf("some.%03d", i), "a", "1")
 	}
 	h.Subscribe("other", "s")
-	list := func(prefix string) map[string]wire.ListedChannel {
-		all := map[string]wire.ListedChannel{}
+	list := func(prefix string) map[string]client.ListedChannel {
+		all := map[string]client.ListedChannel{}
 		for query := "?prefix=" + prefix; ; {
 			page := servertest.Decode[wire.ChannelList](admin.Do("GET", "/v1/channels"+query, "").With(200))
 			for _, c := range page.Channels {
@@ -153,7 +154,7 @@ func TestOperatorsNeedAdmin(t *testing.T) {
 	h := servertest.Start(t, closedBy(t, r))
 	admin, root := h.OnAdmin(), servertest.Bearer(r.rootText)
 	made := admin.Do("POST", "/v1/keys", `{"grants":[{"actions":["publish","subscribe","describe"]}]}`, root)
-	clerk := servertest.Bearer(servertest.Decode[wire.CreatedKey](made.With(201)).Text)
+	clerk := servertest.Bearer(servertest.Decode[client.CreatedKey](made.With(201)).Text)
 	require.Equal(t, 201, h.Do("PUT", servertest.At, "", clerk).Status)
 	for _, call := range []string{"GET /v1/channels", "GET /v1/channels/c/messages", "DELETE /v1/channels/c",
 		`POST /v1/channels/c/purge {"through":"latest"}`, "POST " + servertest.At + `/seek {"to":"latest"}`} {
@@ -178,7 +179,7 @@ func TestDetailsOfChannels(t *testing.T) {
 	}
 	h.Subscribe("b", "fast")
 	h.Publish("c", "x", "1")
-	names := func(query string) (found []string, all []wire.ListedChannel) {
+	names := func(query string) (found []string, all []client.ListedChannel) {
 		t.Helper()
 		all = servertest.Decode[wire.ChannelList](admin.Do("GET", "/v1/channels"+query, "")).Channels
 		for _, listed := range all {
@@ -190,9 +191,9 @@ func TestDetailsOfChannels(t *testing.T) {
 	require.Equal(t, []string{"a", "b", "c"}, got)
 	require.Nil(t, all[1].Details)
 	_, all = names("?details=true")
-	require.Equal(t, &wire.ChannelDetails{Messages: 5, Lag: 5, Slowest: "slow"}, all[1].Details)
-	require.Equal(t, &wire.ChannelDetails{Messages: 1}, all[2].Details)
-	require.Equal(t, &wire.ChannelDetails{Slowest: "s"}, all[0].Details)
+	require.Equal(t, &client.ChannelDetails{Messages: 5, Lag: 5, Slowest: "slow"}, all[1].Details)
+	require.Equal(t, &client.ChannelDetails{Messages: 1}, all[2].Details)
+	require.Equal(t, &client.ChannelDetails{Slowest: "s"}, all[0].Details)
 	got, _ = names("?sort=lag")
 	require.Equal(t, []string{"b", "a", "c"}, got)
 	got, _ = names("?sort=messages")

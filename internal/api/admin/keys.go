@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/access"
 	accesskeys "github.com/tidemark-dev/tidemark/internal/access/keys"
@@ -64,7 +65,7 @@ func (h *keys) create(c *web.Call) error {
 	if err != nil {
 		return inBody(err)
 	}
-	return c.Value(http.StatusCreated, wire.CreatedKey{Key: keyOf(k), Text: text})
+	return c.Value(http.StatusCreated, client.CreatedKey{Key: keyOf(k), Text: text})
 }
 
 // delete is DELETE /v1/keys/{id}.
@@ -85,17 +86,17 @@ func (h *keys) list(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	answer := wire.Keys{Keys: make([]wire.Key, 0, len(page)), Cursor: next}
+	answer := wire.Keys{Keys: make([]client.Key, 0, len(page)), Cursor: next}
 	for _, k := range page {
 		answer.Keys = append(answer.Keys, keyOf(k))
 	}
 	return c.Value(http.StatusOK, answer)
 }
 
-func keyOf(k accesskeys.Key) wire.Key {
-	made := wire.Key{
+func keyOf(k accesskeys.Key) client.Key {
+	made := client.Key{
 		ID:      k.ID,
-		NewKey:  wire.NewKey{Description: k.Description, Grants: k.Grants, Expires: k.Expires},
+		NewKey:  client.NewKey{Description: k.Description, Grants: k.Grants, Expires: k.Expires},
 		Created: k.Created, CreatedBy: k.CreatedBy, Configured: k.Configured,
 	}
 	if k.Limits != (access.Limits{}) {

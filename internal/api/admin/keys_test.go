@@ -12,6 +12,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/access"
 	"github.com/tidemark-dev/tidemark/internal/access/keys"
@@ -68,7 +69,7 @@ func TestKeys(t *testing.T) {
 	root := servertest.Bearer(r.rootText)
 	got := admin.Do("POST", "/v1/keys",
 		`{"description":"shop","grants":[{"actions": ["publish"], "channels":["orders.*"]}],"expires":"2100-01-01T00:00:00Z"}`, root)
-	shop := servertest.Decode[wire.CreatedKey](got.With(201))
+	shop := servertest.Decode[client.CreatedKey](got.With(201))
 	require.Equal(t, "key:"+r.root.ID, shop.CreatedBy)
 	require.Equal(t, 2100, shop.Expires.Year())
 	require.Contains(t, shop.Text, shop.ID)
@@ -139,7 +140,7 @@ func TestBadKeyRequests(t *testing.T) {
 		require.Equal(t, tt.field, got.Field, "%.100s", tt.call)
 	}
 	require.Equal(t, "admin",
-		servertest.Decode[wire.CreatedKey](admin.Do("POST", "/v1/keys", `{"grants":[]}`).With(201)).CreatedBy,
+		servertest.Decode[client.CreatedKey](admin.Do("POST", "/v1/keys", `{"grants":[]}`).With(201)).CreatedBy,
 		"on an open service")
 }
 
@@ -148,18 +149,18 @@ func TestRevocations(t *testing.T) {
 	r := newRegistry(t)
 	admin := servertest.Start(t, func(s *servertest.Setup) { s.Keys = r }).OnAdmin()
 	until := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
-	token := servertest.Decode[wire.Revocation](admin.Do("POST", "/v1/revocations", `{"jti":"a/b c","until":"`+
+	token := servertest.Decode[client.Revocation](admin.Do("POST", "/v1/revocations", `{"jti":"a/b c","until":"`+
 		until.Format(time.RFC3339)+`"}`).With(201))
 	require.Equal(t, "a/b c", token.JTI)
 	require.Equal(t, until.Add(time.Hour), token.Until)
-	subject := servertest.Decode[wire.Revocation](admin.Do("POST", "/v1/revocations", `{"subject":"ann"}`).With(201))
+	subject := servertest.Decode[client.Revocation](admin.Do("POST", "/v1/revocations", `{"subject":"ann"}`).With(201))
 	require.Equal(t, 30*24*time.Hour, subject.Until.Sub(subject.At))
 	require.True(t, r.Revoked(&access.Principal{Kind: access.User, Subject: "ann"}))
 	first := servertest.Decode[wire.Revocations](admin.Do("GET", "/v1/revocations?limit=1", "").With(200))
-	require.Equal(t, []wire.Revocation{token}, first.Revocations)
+	require.Equal(t, []client.Revocation{token}, first.Revocations)
 	second := servertest.Decode[wire.Revocations](admin.Do("GET", "/v1/revocations?limit=1&cursor="+
 		strings.ReplaceAll(first.Cursor, " ", "+"), "").With(200))
-	require.Equal(t, []wire.Revocation{subject}, second.Revocations)
+	require.Equal(t, []client.Revocation{subject}, second.Revocations)
 	require.Empty(t, second.Cursor)
 }
 

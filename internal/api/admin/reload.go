@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 
+	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/access"
 	"github.com/tidemark-dev/tidemark/internal/api/web"
@@ -11,7 +12,7 @@ import (
 )
 
 // Reload reads the configuration again, and returns what it has changed. Errors: fault.SlugConfiguration.
-type Reload func(ctx context.Context) (wire.Reloaded, error)
+type Reload func(ctx context.Context) (client.Reloaded, error)
 
 // serve is POST /v1/reload.
 func (r Reload) serve(c *web.Call) error {

@@ -3,6 +3,7 @@ package admin
 import (
 	"net/http"
 
+	"github.com/tidemark-dev/tidemark/client"
 	accesskeys "github.com/tidemark-dev/tidemark/internal/access/keys"
 	"github.com/tidemark-dev/tidemark/internal/api/web"
 	"github.com/tidemark-dev/tidemark/internal/wire"
@@ -46,15 +47,15 @@ func (h *revocations) list(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	answer := wire.Revocations{Revocations: make([]wire.Revocation, 0, len(page)), Cursor: next}
+	answer := wire.Revocations{Revocations: make([]client.Revocation, 0, len(page)), Cursor: next}
 	for _, r := range page {
 		answer.Revocations = append(answer.Revocations, revocationOf(r))
 	}
 	return c.Value(http.StatusOK, answer)
 }
 
-func revocationOf(r accesskeys.Revocation) wire.Revocation {
-	answer := wire.Revocation{At: r.At, Until: r.Until}
+func revocationOf(r accesskeys.Revocation) client.Revocation {
+	answer := client.Revocation{At: r.At, Until: r.Until}
 	switch r.Kind {
 	case accesskeys.RevokedToken:
 		answer.JTI = r.Name

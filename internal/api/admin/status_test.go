@@ -8,6 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/access"
 	"github.com/tidemark-dev/tidemark/internal/program/overview"
@@ -87,15 +88,15 @@ func TestHistoryIsCompressed(t *testing.T) {
 // TestState: the state of servers, problems, Redis and shards is shown.
 func TestState(t *testing.T) {
 	t.Parallel()
-	peer := wire.PeerServer{ID: "a", Role: "serve", PID: 1, Listen: []string{}, Leases: []string{"director:duel"}}
+	peer := client.PeerServer{ID: "a", Role: "serve", PID: 1, Listen: []string{}, Leases: []string{"director:duel"}}
 	h := servertest.Start(t, func(s *servertest.Setup) {
 		var problems overview.Problems
 		problems.Report("redis", time.Unix(0, 0), []overview.Problem{{Code: "RedisClock", About: "channels",
 			Text: "late", Page: "deployment.md#your-own-redis"}})
 		s.Status = &overview.Board{Found: &problems,
-			Peers: func() wire.Servers { return wire.Servers{Servers: []wire.PeerServer{peer}} }}
+			Peers: func() wire.Servers { return wire.Servers{Servers: []client.PeerServer{peer}} }}
 	}).OnAdmin()
-	require.Equal(t, []wire.PeerServer{peer}, servertest.Decode[wire.Servers](h.Do("GET", "/v1/servers", "")).Servers)
+	require.Equal(t, []client.PeerServer{peer}, servertest.Decode[wire.Servers](h.Do("GET", "/v1/servers", "")).Servers)
 	require.Len(t, servertest.Decode[wire.Problems](h.Do("GET", "/v1/problems", "")).Problems, 1)
 	h.Do("GET", "/v1/storage", "").Like(200, `{"redis":[]}`)
 	h.Do("GET", "/v1/shards", "").Like(200, `{"caches":[]}`)

@@ -8,10 +8,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/records/entities"
 	"github.com/tidemark-dev/tidemark/internal/records/site"
-	"github.com/tidemark-dev/tidemark/internal/wire"
 	"github.com/tidemark-dev/tidemark/test/servertest"
 )
 
@@ -95,7 +95,7 @@ func TestPoisonOfTheCache(t *testing.T) {
 		method, path, body := servertest.Cut(call)
 		got := h.Do(method, path, body)
 		require.Less(t, got.Status, 500, "%s: %s", call, got.Body)
-		p := servertest.Decode[wire.Problem](got)
+		p := servertest.Decode[client.Problem](got)
 		require.Equal(t, want, p.Slug(), "%s: %s", call, got.Body)
 	}
 	for size, want := range map[int]int{site.Kind("author").MaxBytes: 204, site.Kind("author").MaxBytes + 1: 413} {

@@ -10,6 +10,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/internal/access"
 	"github.com/tidemark-dev/tidemark/internal/access/limits"
 	"github.com/tidemark-dev/tidemark/internal/api/web"
@@ -278,7 +279,7 @@ func (s *socket) publish(f *frame, request *wire.ClientFrame) (work func()) {
 		}
 		owner = nil
 		f.release()
-		p := wire.Published{Channel: name, ID: published[0].ID, Clock: published[0].Clock,
+		p := client.Published{Channel: name, ID: published[0].ID, Clock: published[0].Clock,
 			Duplicate: published[0].Duplicate}
 		s.send(func(b []byte) []byte { return wire.AppendPublished(b, ref, &p) })
 	}
@@ -333,7 +334,8 @@ func (sub *subscription) of() wire.StreamSource {
 func (s *socket) subscribe(f *wire.ClientFrame) {
 	from := channel.Source{Channel: f.Channel, Subscriber: f.Subscriber}
 	if f.From != nil {
-		from.Tail = tailFrom(f.From)
+		tail := channel.From(*f.From)
+		from.Tail = &tail
 	}
 	if err := s.allow(access.Subscribe, resourceOf(&from)); err != nil {
 		s.fail(f.Ref, err)
@@ -367,18 +369,6 @@ func (s *socket) awaitEnd(of wire.StreamSource) {
 	if ends {
 		<-before.done
 	}
-}
-
-// tailFrom returns where a tail begins.
-func tailFrom(f *wire.From) *channel.From {
-	switch f.Start {
-	case wire.StartEarliest:
-		return &channel.From{Start: channel.StartEarliest}
-	case wire.StartAt:
-		return &channel.From{Start: channel.StartAt, Clock: f.Clock}
-	case wire.StartLatest:
-	}
-	return &channel.From{Start: channel.StartLatest}
 }
 
 // resourceOf returns what a subscription reads.

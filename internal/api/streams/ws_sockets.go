@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/semaphore"
 
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/access"
 	"github.com/tidemark-dev/tidemark/internal/access/limits"
@@ -287,7 +288,7 @@ func newSocketCounts(registry *prometheus.Registry) socketCounts {
 }
 
 // ofFrame changes the field of an error to a pointer into a frame.
-func ofFrame(p *wire.Problem) *wire.Problem {
+func ofFrame(p *client.Problem) *client.Problem {
 	switch {
 	case p.Field == "" || strings.HasPrefix(p.Field, "/"):
 	case p.Field == idParameter:

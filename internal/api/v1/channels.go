@@ -6,8 +6,8 @@ import (
 	"strconv"
 
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/internal/api/web"
-	"github.com/tidemark-dev/tidemark/internal/wire"
 )
 
 // Describer describes channels.
@@ -31,10 +31,10 @@ func (h *channels) describe(c *web.Call) error {
 	return c.Value(http.StatusOK, descriptionOf(name, &d))
 }
 
-func descriptionOf(name string, d *channel.Description) wire.Description {
-	answer := wire.Description{
+func descriptionOf(name string, d *channel.Description) client.Description {
+	answer := client.Description{
 		Channel: name, Epoch: d.Epoch.String(), Clock: d.Clock, Live: d.Live, TTLMillis: d.TTL.Milliseconds(),
-		SubscriberCount: d.Names, Subscribers: make([]wire.SubscriberLag, len(d.Subscribers)),
+		SubscriberCount: d.Names, Subscribers: make([]client.SubscriberLag, len(d.Subscribers)),
 	}
 	if d.Next != 0 {
 		answer.Cursor = strconv.FormatUint(uint64(d.Next), 10)
@@ -43,7 +43,7 @@ func descriptionOf(name string, d *channel.Description) wire.Description {
 		answer.Oldest = &d.Oldest
 	}
 	for i, sub := range d.Subscribers {
-		answer.Subscribers[i] = wire.SubscriberLag{Name: sub.Name, Mark: sub.Mark, Lag: sub.Lag}
+		answer.Subscribers[i] = client.SubscriberLag{Name: sub.Name, Mark: sub.Mark, Lag: sub.Lag}
 	}
 	return answer
 }

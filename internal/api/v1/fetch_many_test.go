@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/access"
 	"github.com/tidemark-dev/tidemark/internal/wire"
@@ -33,7 +34,7 @@ func TestFetchMany(t *testing.T) {
 		require.Equal(t, 200, got.Status, "%s", got.Body)
 		return servertest.Decode[wire.Deliveries](got)
 	}
-	require.Equal(t, wire.MaxSources, channel.MaxSources)
+	require.Equal(t, client.MaxSources, channel.MaxSources)
 	for _, name := range []string{"a", "b", "c"} {
 		h.Subscribe(name, "s")
 	}
@@ -106,7 +107,7 @@ func TestBadFetchMany(t *testing.T) {
 	} {
 		got := h.Do("POST", "/v1/fetch", tt.body)
 		got.Problem(400, tt.slug)
-		require.Regexp(t, "^"+tt.field+"(/0|/a)*$", servertest.Decode[wire.Problem](got).Field, "%.80s", tt.body)
+		require.Regexp(t, "^"+tt.field+"(/0|/a)*$", servertest.Decode[client.Problem](got).Field, "%.80s", tt.body)
 		require.Less(t, len(got.Body), 2000)
 	}
 	h.Do("POST", "/v1/fetch", servertest.FetchBody(strings.Repeat("x", 1<<21))).Problem(413, fault.SlugBodyTooLarge)

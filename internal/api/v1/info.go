@@ -4,8 +4,8 @@ import (
 	"net/http"
 
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/internal/api/web"
-	"github.com/tidemark-dev/tidemark/internal/wire"
 	"github.com/tidemark-dev/tidemark/storage"
 )
 
@@ -16,7 +16,7 @@ type Info struct {
 	Storage func() storage.Description
 	Limits  func() channel.Limits
 	// Differences returns the differences from the configurations of other servers; nil: there are none.
-	Differences func() wire.Differences
+	Differences func() client.Differences
 }
 
 type info struct {
@@ -28,11 +28,11 @@ type info struct {
 // show is GET /v1/info.
 func (i *info) show(c *web.Call) error {
 	limits := i.about.Limits()
-	answer := wire.Info{
+	answer := client.Info{
 		Version: i.about.Version,
 		Access:  i.about.Access,
 		Storage: StorageOf(i.about.Storage()),
-		Limits: wire.Limits{
+		Limits: client.Limits{
 			MaxNameBytes: channel.MaxNameBytes, MaxBodyBytes: i.maxBody, MaxBatch: limits.MaxBatch,
 			DefaultMax: limits.DefaultMax, MaxMax: limits.MaxMax, MaxFetchBytes: limits.FetchBytes,
 			MaxWaitMillis: limits.MaxWait.Milliseconds(),
@@ -48,10 +48,10 @@ func (i *info) show(c *web.Call) error {
 }
 
 // StorageOf returns the JSON of a storage.
-func StorageOf(s storage.Description) wire.Storage {
-	return wire.Storage{
+func StorageOf(s storage.Description) client.Storage {
+	return client.Storage{
 		Kind: s.Kind, Product: s.Product, Version: s.Version,
-		Durability: wire.Durability{
+		Durability: client.Durability{
 			Level: string(s.Durability.Level), AppendOnly: s.Durability.AppendOnly, Fsync: s.Durability.Fsync,
 			Replicas: s.Durability.Replicas, EvictionPolicy: s.Durability.EvictionPolicy,
 			MaxMemoryBytes: s.Durability.MaxMemoryBytes,

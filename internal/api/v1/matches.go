@@ -3,10 +3,10 @@ package v1
 import (
 	"net/http"
 
+	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/internal/access"
 	"github.com/tidemark-dev/tidemark/internal/api/web"
 	"github.com/tidemark-dev/tidemark/internal/matchmaking"
-	"github.com/tidemark-dev/tidemark/internal/wire"
 )
 
 type matches struct{ service Queues }
@@ -31,14 +31,14 @@ func (h *matches) show(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	answer := wire.Match{
+	answer := client.Match{
 		ID: m.ID, Queue: m.Queue, AssignTime: m.AssignTime.UTC(), Connection: m.Connection, Extensions: m.Extensions,
-		Teams: make([][]wire.MatchedTicket, len(m.Teams)),
+		Teams: make([][]client.MatchedTicket, len(m.Teams)),
 	}
 	for i, team := range m.Teams {
-		answer.Teams[i] = make([]wire.MatchedTicket, len(team))
+		answer.Teams[i] = make([]client.MatchedTicket, len(team))
 		for j, t := range team {
-			answer.Teams[i][j] = wire.MatchedTicket{ID: t.ID, Players: max(t.Players, 1)}
+			answer.Teams[i][j] = client.MatchedTicket{ID: t.ID, Players: max(t.Players, 1)}
 		}
 	}
 	return c.Value(http.StatusOK, answer)

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/matchmaking"
 	"github.com/tidemark-dev/tidemark/internal/matchmaking/service"
@@ -25,7 +26,7 @@ func TestTwoPlayers(t *testing.T) {
 	t.Parallel()
 	h := servertest.Start(t, servertest.WithQueues())
 	ann := h.Create(`{"queue":"duel","id":"ann"}`)
-	require.Equal(t, wire.CreatedTicket{
+	require.Equal(t, client.CreatedTicket{
 		ID: "ann", Queue: "duel", Status: string(matchmaking.Searching), CreateTime: ann.CreateTime,
 		Channel:    "ticket.ann",
 		Subscriber: "player",
@@ -36,7 +37,7 @@ func TestTwoPlayers(t *testing.T) {
 	queue, made := matchmaking.QueueOf(bob.ID)
 	require.True(t, made)
 	require.Equal(t, "duel", queue)
-	require.Len(t, servertest.Decode[wire.Delivery](<-polls).Messages, 1)
+	require.Len(t, servertest.Decode[client.Delivery](<-polls).Messages, 1)
 	forAnn, forBob := h.Assignment(ann), h.Assignment(bob)
 	require.Equal(t, matchmaking.Assignment{
 		TicketID: "ann", MatchID: forAnn.MatchID, Queue: "duel", Connection: "127.0.0.1:7777",
@@ -50,12 +51,12 @@ func TestTwoPlayers(t *testing.T) {
 	require.Equal(t, &forAnn, got.Assignment)
 	h.Do("DELETE", "/v1/tickets/ann", "").Problem(409, fault.SlugTicketMatched)
 
-	want := wire.Match{
+	want := client.Match{
 		ID: forAnn.MatchID, Queue: "duel", Connection: "127.0.0.1:7777",
-		Teams: [][]wire.MatchedTicket{{{ID: "ann", Players: 1}}, {{ID: bob.ID, Players: 1}}},
+		Teams: [][]client.MatchedTicket{{{ID: "ann", Players: 1}}, {{ID: bob.ID, Players: 1}}},
 	}
 	for _, query := range []string{"", "?queue=duel"} {
-		match := servertest.Decode[wire.Match](h.Do("GET", "/v1/matches/"+forAnn.MatchID+query, ""))
+		match := servertest.Decode[client.Match](h.Do("GET", "/v1/matches/"+forAnn.MatchID+query, ""))
 		require.False(t, match.AssignTime.Before(bob.CreateTime))
 		want.AssignTime = match.AssignTime
 		require.Equal(t, want, match)
@@ -71,7 +72,7 @@ func TestTwoPlayers(t *testing.T) {
 	require.Equal(t, http.StatusOK, again.Status)
 	require.Empty(t, again.Header.Get("Location"))
 	ann.Status = string(matchmaking.MatchFound)
-	require.Equal(t, ann, servertest.Decode[wire.CreatedTicket](again))
+	require.Equal(t, ann, servertest.Decode[client.CreatedTicket](again))
 }
 
 // TestTicketsWithoutChannels: answers name no channel, a fetch finds none, and the assignment is in the ticket.
@@ -259,12 +260,12 @@ func TestReservedChannels(t *testing.T) {
 	}
 	h.Do("GET", "/v1/channels/ticket.nobody", "").Problem(404, fault.SlugNoChannel)
 	h.Create(`{"queue":"duel","id":"bob"}`)
-	require.Len(t, servertest.Decode[wire.Delivery](<-polls).Messages, 1, "the assignment alone")
+	require.Len(t, servertest.Decode[client.Delivery](<-polls).Messages, 1, "the assignment alone")
 
 	// Reading a ticket's channel is permitted: describe, fetch, next and ack.
 	require.Equal(t, http.StatusOK, h.Do("GET", ann.ChannelURL, "").Status)
 	next := strings.TrimSuffix(ann.MessagesURL, "messages") + "next"
-	handle := servertest.Decode[wire.Delivery](h.Do("POST", next, `{}`)).ReceiptHandle
+	handle := servertest.Decode[client.Delivery](h.Do("POST", next, `{}`)).ReceiptHandle
 	h.Do("POST", strings.TrimSuffix(next, "next")+"ack", `{"receiptHandle":"`+handle+`"}`).Is(204, "")
 	require.Equal(t, http.StatusOK, h.Do("GET", "/channel/ticket.bob/subscription/polling/player", "").Status)
 }
@@ -279,7 +280,7 @@ func TestWithoutMatchmaking(t *testing.T) {
 	}
 	h.Subscribe("ticket.t", "player")
 	require.Empty(t, h.Fetch("ticket.t", "player").Messages)
-	require.Zero(t, servertest.Decode[wire.Info](h.Do("GET", "/v1/info", "")).Queues)
+	require.Zero(t, servertest.Decode[client.Info](h.Do("GET", "/v1/info", "")).Queues)
 }
 
 // definition has every key of a queue's definition.
@@ -321,43 +322,43 @@ func TestQueues(t *testing.T) {
 		}
 	}
 	copied := h.Do("PUT", "/v1/queues/copy",
-		string(servertest.Decode[wire.Queue](h.Do("GET", "/v1/queues/trio", "")).Definition))
+		string(servertest.Decode[client.Queue](h.Do("GET", "/v1/queues/trio", "")).Definition))
 	require.Equal(t, "/assigner/url", copied.Problem(400, fault.SlugInvalidQueue).Field, "a redacted secret isn't one")
 	var names []string
 	for _, q := range servertest.Decode[wire.Queues](h.Do("GET", "/v1/queues", "")).Queues {
 		names = append(names, q.Name)
 	}
 	require.Equal(t, []string{"default", "duel", "trio"}, names)
-	require.Equal(t, 3, servertest.Decode[wire.Info](h.Do("GET", "/v1/info", "")).Queues)
+	require.Equal(t, 3, servertest.Decode[client.Info](h.Do("GET", "/v1/info", "")).Queues)
 }
 
 func TestDescribeQueue(t *testing.T) {
 	t.Parallel()
 	h := servertest.Start(t, servertest.WithQueues())
-	describe := func() wire.QueueDescription {
-		return servertest.Decode[wire.QueueDescription](h.Do("GET", "/v1/queues/duel",
+	describe := func() client.QueueDescription {
+		return servertest.Decode[client.QueueDescription](h.Do("GET", "/v1/queues/duel",
 			""))
 	}
 	d := describe()
-	require.Equal(t, wire.QueueDescription{Queue: d.Queue, Configured: true}, d)
-	require.False(t, servertest.Decode[wire.QueueDescription](h.Do("GET", "/v1/queues/default", "")).Configured)
+	require.Equal(t, client.QueueDescription{Queue: d.Queue, Configured: true}, d)
+	require.False(t, servertest.Decode[client.QueueDescription](h.Do("GET", "/v1/queues/default", "")).Configured)
 
 	h.Create(`{"queue":"duel","id":"ann"}`)
 	h.Do("DELETE", "/v1/tickets/ann", "")
 	h.Create(`{"queue":"duel","id":"bob"}`)
 	require.Eventually(t, func() bool { return describe().OldestWaitMillis > 0 }, servertest.Patience, servertest.Step)
 	require.Equal(t, 1, describe().Tickets.Searching+describe().Tickets.Pending)
-	waiting := servertest.Decode[wire.QueueDescription](h.Do("GET", "/v1/queues/duel?waiting=true", "")).Waiting
-	require.Equal(t, []any{1, 1, []wire.WaitingByRange{}}, []any{waiting.Tickets, waiting.Examined, waiting.Statistics})
-	require.Equal(t, []wire.LongWaitingTicket{
-		{ID: "bob", WaitMillis: waiting.Waits.Max, Players: 1, Acceptance: &wire.Acceptance{}},
+	waiting := servertest.Decode[client.QueueDescription](h.Do("GET", "/v1/queues/duel?waiting=true", "")).Waiting
+	require.Equal(t, []any{1, 1, []client.WaitingByRange{}}, []any{waiting.Tickets, waiting.Examined, waiting.Statistics})
+	require.Equal(t, []client.LongWaitingTicket{
+		{ID: "bob", WaitMillis: waiting.Waits.Max, Players: 1, Acceptance: &client.Acceptance{}},
 	}, waiting.Longest)
-	require.Nil(t, servertest.Decode[wire.QueueDescription](h.Do("GET", "/v1/queues/duel?waiting=false", "")).Waiting)
+	require.Nil(t, servertest.Decode[client.QueueDescription](h.Do("GET", "/v1/queues/duel?waiting=false", "")).Waiting)
 	h.Do("GET", "/v1/queues/duel?waiting=1", "").Problem(400, fault.SlugInvalidQuery)
 	h.Assignment(h.Create(`{"queue":"duel","id":"carl"}`))
 	require.Eventually(t, func() bool { return describe().Outgoing == 0 }, servertest.Patience, servertest.Step)
 	d = describe()
-	require.Equal(t, wire.TicketCounts{MatchFound: 2, Cancelled: 1}, d.Tickets)
+	require.Equal(t, client.TicketCounts{MatchFound: 2, Cancelled: 1}, d.Tickets)
 	require.Zero(t, d.OldestWaitMillis)
 	require.Positive(t, d.MatchRate)
 	require.GreaterOrEqual(t, d.Waits.P99, d.Waits.P50)

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/api/web"
 	"github.com/tidemark-dev/tidemark/internal/wire"
@@ -25,7 +26,7 @@ func (m *messages) publish(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	var space [1]wire.Draft
+	var space [1]client.Draft
 	decoded, batch, err := wire.AppendDrafts(space[:0], body.Bytes)
 	if err != nil {
 		body.Release()
@@ -92,8 +93,7 @@ func answerPublished(c *web.Call, published []channel.Published, batch bool) err
 			if i > 0 {
 				b = append(b, ',')
 			}
-			published := wire.Published{Channel: name, ID: p.ID, Clock: p.Clock, Duplicate: p.Duplicate}
-			b = published.AppendJSON(b)
+			b = wire.AppendPublishedJSON(b, &client.Published{Channel: name, ID: p.ID, Clock: p.Clock, Duplicate: p.Duplicate})
 		}
 		if batch {
 			b = append(b, ']')

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/access"
 	"github.com/tidemark-dev/tidemark/internal/api/web"
@@ -39,7 +40,7 @@ type queues struct {
 
 // list is GET /v1/queues. It lists the queues that the client may read.
 func (h *queues) list(c *web.Call) error {
-	answer := wire.Queues{Queues: []wire.Queue{}}
+	answer := wire.Queues{Queues: []client.Queue{}}
 	for _, d := range h.service.Definitions() {
 		if c.Allow(access.Queue, access.Resource{Queue: d.Name}) != nil {
 			continue
@@ -67,9 +68,9 @@ func (h *queues) describe(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	answer := wire.QueueDescription{
+	answer := client.QueueDescription{
 		Queue: queue,
-		Tickets: wire.TicketCounts{
+		Tickets: client.TicketCounts{
 			Searching: d.Searching, Pending: d.Pending, MatchFound: d.Matched, Cancelled: d.Cancelled,
 			Expired: d.Expired,
 		},
@@ -78,7 +79,7 @@ func (h *queues) describe(c *web.Call) error {
 		Configured: d.Fixed,
 	}
 	if d.WaitP99 > 0 {
-		answer.Waits = &wire.Waits{P50: d.WaitP50.Milliseconds(), P90: d.WaitP90.Milliseconds(),
+		answer.Waits = &client.Waits{P50: d.WaitP50.Milliseconds(), P90: d.WaitP90.Milliseconds(),
 			P99: d.WaitP99.Milliseconds()}
 	}
 	if waiting {
@@ -132,41 +133,41 @@ func (h *queues) delete(c *web.Call) error {
 }
 
 // queueOf encodes a queue, whose definition has no secrets.
-func queueOf(d matchmaking.Definition) (wire.Queue, error) {
+func queueOf(d matchmaking.Definition) (client.Queue, error) {
 	definition, err := json.Marshal(d)
 	if err != nil {
-		return wire.Queue{}, fmt.Errorf("encode the definition of queue %s: %w", d.Name, err)
+		return client.Queue{}, fmt.Errorf("encode the definition of queue %s: %w", d.Name, err)
 	}
-	return wire.Queue{Name: d.Name, Definition: definition}, nil
+	return client.Queue{Name: d.Name, Definition: definition}, nil
 }
 
-func waitingOf(r insight.Report) *wire.Waiting {
-	answer := &wire.Waiting{
+func waitingOf(r insight.Report) *client.Waiting {
+	answer := &client.Waiting{
 		Tickets: r.Waiting, Examined: r.Examined, Waits: longestWaits(r.Waits),
-		Statistics: make([]wire.WaitingByRange, len(r.Statistics)),
-		Longest:    make([]wire.LongWaitingTicket, len(r.Longest)),
+		Statistics: make([]client.WaitingByRange, len(r.Statistics)),
+		Longest:    make([]client.LongWaitingTicket, len(r.Longest)),
 	}
 	for i, s := range r.Statistics {
-		ranges := make([]wire.WaitingRange, len(s.Ranges))
+		ranges := make([]client.WaitingRange, len(s.Ranges))
 		for j, r := range s.Ranges {
-			ranges[j] = wire.WaitingRange{MinValue: r.Min, MaxValue: r.Max, Tickets: r.Tickets,
+			ranges[j] = client.WaitingRange{MinValue: r.Min, MaxValue: r.Max, Tickets: r.Tickets,
 				Waits: longestWaits(r.Waits)}
 		}
-		answer.Statistics[i] = wire.WaitingByRange{Name: s.Name, Ranges: ranges}
+		answer.Statistics[i] = client.WaitingByRange{Name: s.Name, Ranges: ranges}
 	}
 	for i, t := range r.Longest {
-		answer.Longest[i] = wire.LongWaitingTicket{ID: t.ID, WaitMillis: t.Wait.Milliseconds(), Players: t.Players}
+		answer.Longest[i] = client.LongWaitingTicket{ID: t.ID, WaitMillis: t.Wait.Milliseconds(), Players: t.Players}
 		if t.Acceptance != nil {
-			counts := wire.Acceptance(*t.Acceptance)
+			counts := client.Acceptance(*t.Acceptance)
 			answer.Longest[i].Acceptance = &counts
 		}
 	}
 	return answer
 }
 
-func longestWaits(w insight.Waits) wire.LongestWaits {
+func longestWaits(w insight.Waits) client.LongestWaits {
 	ms := time.Duration.Milliseconds
-	return wire.LongestWaits{Waits: wire.Waits{P50: ms(w.P50), P90: ms(w.P90), P99: ms(w.P99)}, Max: ms(w.Max)}
+	return client.LongestWaits{Waits: client.Waits{P50: ms(w.P50), P90: ms(w.P90), P99: ms(w.P99)}, Max: ms(w.Max)}
 }
 
 // inBody turns the field of an error about a value in a body into a JSON pointer.

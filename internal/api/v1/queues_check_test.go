@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/wire"
 	"github.com/tidemark-dev/tidemark/test/servertest"
@@ -61,7 +62,7 @@ func TestRecentMatches(t *testing.T) {
 	h.Do("GET", "/v1/queues/duel/matches", "").Like(200, `{"matches":[]}`)
 	var last string
 	for range 2 {
-		first := servertest.Decode[wire.CreatedTicket](h.Do("POST", "/v1/tickets", `{"queue":"duel"}`))
+		first := servertest.Decode[client.CreatedTicket](h.Do("POST", "/v1/tickets", `{"queue":"duel"}`))
 		h.Do("POST", "/v1/tickets", `{"queue":"duel"}`)
 		for last = ""; last == ""; {
 			if ticket := servertest.Decode[wire.Ticket](h.Do("GET", "/v1/tickets/"+first.ID, "")); ticket.MatchID != "" {
@@ -89,7 +90,7 @@ func TestSimulateQueue(t *testing.T) {
 		h.Do("POST", "/v1/tickets", fmt.Sprintf(skill, s, s-10, s+10)).With(201)
 	}
 	require.Eventually(t, func() bool {
-		return servertest.Decode[wire.QueueDescription](h.Do("GET", "/v1/queues/q", "")).Tickets.MatchFound == 4
+		return servertest.Decode[client.QueueDescription](h.Do("GET", "/v1/queues/q", "")).Tickets.MatchFound == 4
 	}, time.Minute, 5*time.Millisecond)
 	got := servertest.Decode[wire.Simulation](h.Do("POST", "/v1/queues/q/simulate",
 		`{"match":{"function":"criteria","weights":{"s":1},"widen":[{"after":"1s","by":{"s":100}}]}}`).With(200))
@@ -100,7 +101,7 @@ func TestSimulateQueue(t *testing.T) {
 		[]int{got.Changed.Tickets, got.Changed.Matches, got.Changed.Matched, got.Changed.Unmatched})
 	require.InDelta(t, 100, got.Changed.Fitness.Max, 0.001)
 	require.GreaterOrEqual(t, got.Changed.Waits.Max, int64(1000))
-	require.Equal(t, 1, servertest.Decode[wire.QueueDescription](h.Do("GET", "/v1/queues/q", "")).Tickets.Searching)
+	require.Equal(t, 1, servertest.Decode[client.QueueDescription](h.Do("GET", "/v1/queues/q", "")).Tickets.Searching)
 	h.Do("POST", "/v1/queues/q/simulate", `{"match":{"function":"http","url":"http://127.0.0.1:1"}}`).Problem(400,
 		fault.SlugInvalidQueue)
 	h.Do("POST", "/v1/queues/q/simulate", `{"match":1}`).Problem(400, fault.SlugInvalidQueue)

@@ -6,6 +6,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/internal/api/web"
 	"github.com/tidemark-dev/tidemark/internal/wire"
 )
@@ -31,25 +32,14 @@ func (s *subscribers) subscribe(c *web.Call) error {
 	}
 	name, subscriber := c.Param(0), c.Param(1)
 	sub, err := s.service.Subscribe(c.Context(), channel.SubscribeRequest{
-		Channel: name, Subscriber: subscriber, From: fromOf(request.From),
+		Channel: name, Subscriber: subscriber, From: channel.From(request.From),
 	})
 	if err != nil {
 		return err
 	}
-	return c.Value(createdStatus(sub.Created), wire.Subscription{
+	return c.Value(createdStatus(sub.Created), client.Subscription{
 		Channel: name, Subscriber: subscriber, Created: sub.Created, Epoch: sub.Epoch.String(), Mark: sub.Clock,
 	})
-}
-
-func fromOf(f wire.From) channel.From {
-	switch f.Start {
-	case wire.StartEarliest:
-		return channel.From{Start: channel.StartEarliest}
-	case wire.StartAt:
-		return channel.From{Start: channel.StartAt, Clock: f.Clock}
-	case wire.StartLatest:
-	}
-	return channel.From{Start: channel.StartLatest}
 }
 
 // unsubscribe is DELETE /v1/channels/{channel}/subscribers/{subscriber}.

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/internal/access"
 	"github.com/tidemark-dev/tidemark/internal/api/web"
 	"github.com/tidemark-dev/tidemark/internal/matchmaking"
@@ -52,7 +53,7 @@ func (h *tickets) create(c *web.Call) error {
 	}
 	answer := createdTicket(&t)
 	answer.Token = h.service.Token(c.Context(), &t)
-	return c.Append(createdStatus(created), 0, answer.AppendJSON)
+	return c.Append(createdStatus(created), 0, func(b []byte) []byte { return wire.AppendCreatedTicket(b, &answer) })
 }
 
 // show is GET /v1/tickets/{id}.
@@ -76,8 +77,8 @@ func (h *tickets) cancel(c *web.Call) error {
 	return c.NoContent()
 }
 
-func createdTicket(t *matchmaking.Ticket) wire.CreatedTicket {
-	w := wire.CreatedTicket{ID: t.ID, Queue: t.Queue, Status: string(t.Status), CreateTime: t.CreateTime.UTC()}
+func createdTicket(t *matchmaking.Ticket) client.CreatedTicket {
+	w := client.CreatedTicket{ID: t.ID, Queue: t.Queue, Status: string(t.Status), CreateTime: t.CreateTime.UTC()}
 	if !t.NoChannel {
 		name := matchmaking.ChannelOf(t.ID)
 		w.Channel, w.Subscriber, w.ChannelURL = name, matchmaking.Subscriber, "/v1/channels/"+name

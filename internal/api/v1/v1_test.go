@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/wire"
 	"github.com/tidemark-dev/tidemark/receipt"
@@ -143,7 +144,7 @@ func TestDescribeInPages(t *testing.T) {
 	}
 	pages := 0
 	for query := "?limit=20"; query != ""; pages++ {
-		d := servertest.Decode[wire.Description](h.Do("GET", "/v1/channels/c"+query, ""))
+		d := servertest.Decode[client.Description](h.Do("GET", "/v1/channels/c"+query, ""))
 		require.Equal(t, uint64(200), d.SubscriberCount)
 		for _, sub := range d.Subscribers {
 			listed[sub.Name] = true
@@ -176,8 +177,8 @@ func TestContentIsKeptByteForByte(t *testing.T) {
 		require.Equal(t, 200, h.Do("PUT", fmt.Sprintf("/channel/c/message/c%d", i), content).Status)
 	}
 	old := servertest.Decode[wire.OldDelivery](h.Do("GET", servertest.OldAt, ""))
-	for _, got := range []wire.Delivery{h.Fetch("c", "s"),
-		servertest.Decode[wire.Delivery](h.Do("POST", servertest.At+"/next", "{}"))} {
+	for _, got := range []client.Delivery{h.Fetch("c", "s"),
+		servertest.Decode[client.Delivery](h.Do("POST", servertest.At+"/next", "{}"))} {
 		require.Len(t, got.Messages, 3*len(contents))
 		for i, m := range got.Messages {
 			require.Equal(t, contents[i/3], string(m.Content))
@@ -217,7 +218,7 @@ func TestContentsDontMix(t *testing.T) {
 	for range publishers {
 		require.NoError(t, <-done)
 	}
-	got := servertest.Decode[wire.Delivery](h.Do("GET", servertest.At+"/messages?max=1000", ""))
+	got := servertest.Decode[client.Delivery](h.Do("GET", servertest.At+"/messages?max=1000", ""))
 	require.Len(t, got.Messages, publishers*each)
 	for _, m := range got.Messages {
 		var p, i int

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/internal/access"
 	"github.com/tidemark-dev/tidemark/internal/access/limits"
 	"github.com/tidemark-dev/tidemark/internal/wire"
@@ -186,6 +187,6 @@ func (c *Call) CloseIfLast() {
 }
 
 // MessageOf returns a message as answers, streams and sockets have it.
-func MessageOf(m *channel.Message) wire.Message {
-	return wire.Message{ID: m.ID, Clock: m.Clock, Content: m.Content, PublishedAt: m.PublishedAt}
+func MessageOf(m *channel.Message) client.Message {
+	return client.Message{ID: m.ID, Clock: m.Clock, Content: m.Content, PublishedAt: m.PublishedAt}
 }

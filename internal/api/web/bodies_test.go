@@ -13,8 +13,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/fault"
-	"github.com/tidemark-dev/tidemark/internal/wire"
 	"github.com/tidemark-dev/tidemark/openmatch"
 	"github.com/tidemark-dev/tidemark/server"
 	"github.com/tidemark-dev/tidemark/test/servertest"
@@ -143,9 +143,9 @@ func TestBodyLimit(t *testing.T) {
 		require.Equal(t, status, got.Status)
 	}
 	h.Do("PUT", "/channel/c/message/b", batch(limit+1)).OldError(413, "")
-	require.EqualValues(t, 2, servertest.Decode[wire.Description](h.Do("GET", "/v1/channels/c", "")).Clock)
+	require.EqualValues(t, 2, servertest.Decode[client.Description](h.Do("GET", "/v1/channels/c", "")).Clock)
 	require.Equal(t, server.DefaultMaxBodyBytes,
-		servertest.Decode[wire.Info](servertest.Start(t).Do("GET", "/v1/info", "")).Limits.MaxBodyBytes)
+		servertest.Decode[client.Info](servertest.Start(t).Do("GET", "/v1/info", "")).Limits.MaxBodyBytes)
 }
 
 // TestIncompleteBody: an incomplete body is refused, and a large one that arrives in parts is accepted.
@@ -161,7 +161,7 @@ func TestIncompleteBody(t *testing.T) {
 		got, err := h.Try(t.Context(), "POST", "/v1/channels/c/messages", body)
 		require.NoError(t, err)
 		require.Equal(t, 201, got.Status, "%s", got.Body)
-		require.Len(t, servertest.Decode[[]wire.Published](got), n)
+		require.Len(t, servertest.Decode[[]client.Published](got), n)
 	}
 }
 

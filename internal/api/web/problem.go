@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/wire"
 )
@@ -82,7 +83,7 @@ func StatusOf(kind fault.Kind) int {
 }
 
 // ProblemOf returns the problem for an error. Details that clients must not see are in the log, under the request's ID.
-func ProblemOf(err error) *wire.Problem {
+func ProblemOf(err error) *client.Problem {
 	var input *wire.InputError
 	var e *fault.Error
 	switch {
@@ -108,7 +109,7 @@ func ProblemOf(err error) *wire.Problem {
 }
 
 // withRetry adds the time of a retry to a 503, a 429, and errors that have one: in whole seconds, at least one.
-func withRetry(p *wire.Problem, after time.Duration) *wire.Problem {
+func withRetry(p *client.Problem, after time.Duration) *client.Problem {
 	if after > 0 || p.Status == http.StatusServiceUnavailable || p.Status == http.StatusTooManyRequests {
 		p.RetryAfter = max(1, int((after+time.Second-1)/time.Second))
 	}
@@ -116,10 +117,10 @@ func withRetry(p *wire.Problem, after time.Duration) *wire.Problem {
 }
 
 // Problem returns the problem for an error of a part of an answer. An internal error is logged.
-func (c *Call) Problem(err error) *wire.Problem { return c.route.router.Problem(c.ctx, c.id, err) }
+func (c *Call) Problem(err error) *client.Problem { return c.route.router.Problem(c.ctx, c.id, err) }
 
 // Problem returns the problem for an error of a part of the request with an ID. An internal error is logged.
-func (r *Router) Problem(ctx context.Context, id string, err error) *wire.Problem {
+func (r *Router) Problem(ctx context.Context, id string, err error) *client.Problem {
 	p := ProblemOf(err)
 	p.RequestID = id
 	if p.Status == http.StatusInternalServerError {

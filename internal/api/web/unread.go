@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/wire"
 )
@@ -60,7 +61,7 @@ func (r *Router) RefuseUnread(answer []byte) []byte {
 	return unreadAnswer(problem, now)
 }
 
-func unreadAnswer(problem *wire.Problem, now time.Time) []byte {
+func unreadAnswer(problem *client.Problem, now time.Time) []byte {
 	body, err := json.Marshal(problem)
 	if err != nil {
 		return nil // impossible: a problem has only strings and numbers

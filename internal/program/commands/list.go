@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/internal/program/cli"
-	"github.com/tidemark-dev/tidemark/internal/wire"
 )
 
 // list writes items one after the other: each as a line of JSON at once, or all as the rows of a table at the end.
@@ -25,7 +25,7 @@ func (l *list) add(item any, format string, cells ...any) error {
 }
 
 // addSubscribers adds subscribers of a channel. Their titles are subscriberTitles.
-func (l *list) addSubscribers(all []wire.SubscriberLag) error {
+func (l *list) addSubscribers(all []client.SubscriberLag) error {
 	for _, s := range all {
 		if err := l.add(s, "%s\t%s\t%d\n", s.Name, s.Mark, s.Lag); err != nil {
 			return err

@@ -12,7 +12,6 @@ import (
 
 	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/internal/program/cli"
-	"github.com/tidemark-dev/tidemark/internal/wire"
 )
 
 func newServers(t cli.Terminal) *cobra.Command {
@@ -81,7 +80,7 @@ With --check it exits with status 1 if there is a critical problem.`,
 			return err
 		}
 		if check && slices.ContainsFunc(found, func(p client.FoundProblem) bool {
-			return p.Severity == wire.SeverityCritical
+			return p.Severity == client.SeverityCritical
 		}) {
 			return &cli.ExitError{Status: 1, Err: errors.New("there is a critical problem")}
 		}

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tidemark-dev/tidemark/internal/wire"
+	"github.com/tidemark-dev/tidemark/client"
 )
 
 // alert is a condition that an operator has to know of. This table has all of them: Prometheus evaluates expressions
@@ -13,7 +13,7 @@ import (
 // know on its own metrics, and shows what it finds as problems. docs/runbook.md has a section for each.
 type alert struct {
 	name     string
-	severity wire.Severity
+	severity client.Severity
 	lasts    time.Duration // how long the condition must hold; 0: not at all
 	summary  string
 
@@ -80,8 +80,8 @@ const (
 )
 
 const (
-	warning  = wire.SeverityWarning
-	critical = wire.SeverityCritical
+	warning  = client.SeverityWarning
+	critical = client.SeverityCritical
 )
 
 // alerts has all alerts, by their groups in Prometheus.

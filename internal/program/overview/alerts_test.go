@@ -10,7 +10,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/internal/wire"
+	"github.com/tidemark-dev/tidemark/client"
 )
 
 var update = flag.Bool("update", false, "write deploy/prometheus/rules.yaml")
@@ -57,7 +57,7 @@ func TestRulesFile(t *testing.T) {
 	t.Parallel()
 	type row struct {
 		Name, Expr, Summary, Runbook string
-		Severity                     wire.Severity
+		Severity                     client.Severity
 		Lasts                        time.Duration
 	}
 	type group struct {

@@ -1,6 +1,9 @@
 package overview
 
-import "github.com/tidemark-dev/tidemark/internal/wire"
+import (
+	"github.com/tidemark-dev/tidemark/client"
+	"github.com/tidemark-dev/tidemark/internal/wire"
+)
 
 // Board is the state of a server, for operators.
 type Board struct {
@@ -19,7 +22,7 @@ func (b *Board) Problems() wire.Problems { return b.Found.Problems() }
 // Servers returns the servers on the same Redis.
 func (b *Board) Servers() wire.Servers {
 	if b.Peers == nil {
-		return wire.Servers{Servers: []wire.PeerServer{}}
+		return wire.Servers{Servers: []client.PeerServer{}}
 	}
 	return b.Peers()
 }

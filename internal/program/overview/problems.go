@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/internal/wire"
 )
 
@@ -40,15 +41,15 @@ type Problem struct {
 }
 
 // SeverityOf returns the severity of a problem that has lasted for a time.
-func SeverityOf(p Problem, lasted time.Duration) wire.Severity {
+func SeverityOf(p Problem, lasted time.Duration) client.Severity {
 	after, critical := criticalAfter[p.Code]
 	if !critical {
 		after = unready
 	}
 	if (critical || p.Critical) && lasted >= after {
-		return wire.SeverityCritical
+		return client.SeverityCritical
 	}
-	return wire.SeverityWarning
+	return client.SeverityWarning
 }
 
 // Report replaces the problems of a source by those that it finds now.
@@ -84,7 +85,7 @@ func (p *Problems) Report(source string, at time.Time, found []Problem) {
 func (p *Problems) Problems() wire.Problems {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	answer := wire.Problems{CheckedAt: p.checked.UTC().Truncate(time.Millisecond), Problems: []wire.FoundProblem{}}
+	answer := wire.Problems{CheckedAt: p.checked.UTC().Truncate(time.Millisecond), Problems: []client.FoundProblem{}}
 	for source, found := range p.found {
 		for _, f := range found {
 			page := f.Page
@@ -92,12 +93,12 @@ func (p *Problems) Problems() wire.Problems {
 				page = "runbook.md#" + strings.ToLower(f.Code)
 			}
 			since := p.since[problem{source, f.Code, f.About}]
-			answer.Problems = append(answer.Problems, wire.FoundProblem{Code: f.Code, About: f.About,
+			answer.Problems = append(answer.Problems, client.FoundProblem{Code: f.Code, About: f.About,
 				Severity: SeverityOf(f, p.checked.Sub(since)), Text: f.Text, Since: since.UTC().Truncate(time.Millisecond),
 				Docs: docs + page})
 		}
 	}
-	slices.SortFunc(answer.Problems, func(a, b wire.FoundProblem) int {
+	slices.SortFunc(answer.Problems, func(a, b client.FoundProblem) int {
 		return cmp.Or(cmp.Compare(a.Severity, b.Severity), // "critical" is before "warning"
 			b.Since.Compare(a.Since), cmp.Compare(a.Code, b.Code), cmp.Compare(a.About, b.About))
 	})

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/internal/program/metrics"
 	"github.com/tidemark-dev/tidemark/internal/program/overview"
 	"github.com/tidemark-dev/tidemark/internal/wire"
@@ -22,12 +23,12 @@ func TestProblems(t *testing.T) {
 	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	full := overview.Problem{Code: "TidemarkRedisFull", Text: "full"}
 	slow := overview.Problem{Code: "Slow", About: "a", Text: "slow", Page: "sizing.md"}
-	require.Equal(t, wire.Problems{Problems: []wire.FoundProblem{}}, p.Problems())
+	require.Equal(t, wire.Problems{Problems: []client.FoundProblem{}}, p.Problems())
 	p.Report("redis", now, []overview.Problem{slow})
 	p.Report("redis", now.Add(time.Minute), []overview.Problem{slow, full})
 	p.Report("metrics", now.Add(2*time.Minute), []overview.Problem{slow})
 	const docs = "https://github.com/tidemark-dev/tidemark/blob/main/docs/"
-	require.Equal(t, wire.Problems{CheckedAt: now.Add(2 * time.Minute), Problems: []wire.FoundProblem{
+	require.Equal(t, wire.Problems{CheckedAt: now.Add(2 * time.Minute), Problems: []client.FoundProblem{
 		{Code: "TidemarkRedisFull", Severity: "critical", Text: "full", Since: now.Add(time.Minute),
 			Docs: docs + "runbook.md#tidemarkredisfull"},
 		{Code: "Slow", About: "a", Severity: "warning", Text: "slow", Since: now.Add(2 * time.Minute),
@@ -122,7 +123,7 @@ func TestLosses(t *testing.T) {
 	until.WithLabelValues("tickets").Set(float64(w.now.Unix()))
 	require.Equal(t, []string{"TidemarkRedisLostWrites tickets"}, w.after(1))
 	found := w.problems.Problems().Problems[0]
-	require.Equal(t, wire.SeverityCritical, found.Severity)
+	require.Equal(t, client.SeverityCritical, found.Severity)
 	require.Equal(t, "The Redis of tickets failed over, and may have lost writes that were answered between "+
 		"2026-11-28 15:02:10 and 2026-11-28 15:02:50 UTC.", found.Text)
 	require.Len(t, w.after(358), 1)
@@ -189,7 +190,7 @@ func TestSeverities(t *testing.T) {
 			Rules []struct {
 				Alert  string
 				For    time.Duration
-				Labels struct{ Severity wire.Severity }
+				Labels struct{ Severity client.Severity }
 			}
 		}
 	}
@@ -199,16 +200,16 @@ func TestSeverities(t *testing.T) {
 		for _, rule := range group.Rules {
 			alerts++
 			p := overview.Problem{Code: rule.Alert}
-			if rule.Labels.Severity == wire.SeverityWarning {
-				require.Equal(t, wire.SeverityWarning, overview.SeverityOf(p, 24*time.Hour), rule.Alert)
+			if rule.Labels.Severity == client.SeverityWarning {
+				require.Equal(t, client.SeverityWarning, overview.SeverityOf(p, 24*time.Hour), rule.Alert)
 				continue
 			}
 			if rule.Alert == "TidemarkDown" {
 				continue // a server can't know it of itself
 			}
 			p.Critical = rule.Alert == "TidemarkNotReady" // which the checks of Redis find
-			require.Equal(t, wire.SeverityWarning, overview.SeverityOf(p, rule.For-1), rule.Alert)
-			require.Equal(t, wire.SeverityCritical, overview.SeverityOf(p, rule.For), rule.Alert)
+			require.Equal(t, client.SeverityWarning, overview.SeverityOf(p, rule.For-1), rule.Alert)
+			require.Equal(t, client.SeverityCritical, overview.SeverityOf(p, rule.For), rule.Alert)
 		}
 	}
 	require.Greater(t, alerts, 30)
@@ -220,11 +221,11 @@ func TestPassingFailure(t *testing.T) {
 	var p overview.Problems
 	now := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	down := []overview.Problem{{Code: "RedisConnection", About: "channels", Text: "refused", Page: "p.md", Critical: true}}
-	for minute, want := range []wire.Severity{wire.SeverityWarning, wire.SeverityWarning, wire.SeverityCritical} {
+	for minute, want := range []client.Severity{client.SeverityWarning, client.SeverityWarning, client.SeverityCritical} {
 		p.Report("redis", now.Add(time.Duration(minute)*time.Minute), down)
 		require.Equal(t, want, p.Problems().Problems[0].Severity, minute)
 	}
 	p.Report("redis", now.Add(3*time.Minute), nil)
 	p.Report("redis", now.Add(4*time.Minute), down)
-	require.Equal(t, wire.SeverityWarning, p.Problems().Problems[0].Severity, "it begins again")
+	require.Equal(t, client.SeverityWarning, p.Problems().Problems[0].Severity, "it begins again")
 }
