@@ -7,8 +7,6 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/labstack/echo/v4"
-
 	"github.com/tidemark-dev/tidemark/internal/access"
 	"github.com/tidemark-dev/tidemark/internal/id"
 	"github.com/tidemark-dev/tidemark/internal/places"
@@ -48,11 +46,9 @@ func WithReserved(ctx context.Context) context.Context {
 	return context.WithValue(ctx, reservedKey{}, true)
 }
 
-func newCall(r *route, ec echo.Context) *Call {
-	c := &Call{
-		route: r, request: ec.Request(), params: ec.ParamValues(), started: time.Now(),
-	}
-	c.writer.ResponseWriter, c.writer.call = ec.Response().Writer, c
+func newCall(r *route, w http.ResponseWriter, request *http.Request, params []string) *Call {
+	c := &Call{route: r, request: request, params: params, started: time.Now()}
+	c.writer.ResponseWriter, c.writer.call = w, c
 	c.response = &c.writer
 	if at := c.request.Header[forwardedFor]; len(at) > 0 {
 		c.request.RemoteAddr = r.router.Client(c.request.RemoteAddr, at)

@@ -103,7 +103,7 @@ type route struct {
 
 // serve serves a request. It answers errors itself and so returns none.
 func (r *route) serve(ec echo.Context) error {
-	c := newCall(r, ec)
+	c := newCall(r, ec.Response().Writer, ec.Request(), ec.ParamValues())
 	defer c.finish()
 	if err := c.handle(); err != nil {
 		c.err = err

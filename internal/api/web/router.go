@@ -182,10 +182,7 @@ func (r *Router) CheckHost(host string, loopback bool) error {
 
 // Refuse answers a request with an error, as one that has no route.
 func (r *Router) Refuse(w http.ResponseWriter, request *http.Request, err *fault.Error) {
-	ec := r.public.echo.AcquireContext()
-	defer r.public.echo.ReleaseContext(ec)
-	ec.Reset(request, w)
-	r.failUnrouted(err, ec)
+	r.failStray(w, request, err)
 }
 
 // Drain begins the end of the service: readiness fails, and each connection is closed after its next answer. It may be
@@ -229,14 +226,19 @@ func (r *Router) FailUnrouted(match func(*http.Request) bool, fail func(*Call, e
 	r.unrouted = append(r.unrouted, unrouted{match: match, fail: fail})
 }
 
-// failUnrouted answers requests without a route.
+// failUnrouted answers requests for which echo has no route.
 func (r *Router) failUnrouted(err error, ec echo.Context) {
-	c := newCall(r.stray, ec)
-	defer c.finish()
 	var he *echo.HTTPError
 	if errors.As(err, &he) && (he.Code == http.StatusMethodNotAllowed || he.Code == http.StatusNotFound) {
 		err = r.noRoute(ec)
 	}
+	r.failStray(ec.Response().Writer, ec.Request(), err)
+}
+
+// failStray answers a request without a route with an error.
+func (r *Router) failStray(w http.ResponseWriter, request *http.Request, err error) {
+	c := newCall(r.stray, w, request, nil)
+	defer c.finish()
 	c.err = err
 	for _, u := range r.unrouted {
 		if u.match(c.request) {
@@ -282,9 +284,7 @@ func (r *Router) noRoute(ec echo.Context) *fault.Error {
 
 // find returns the route that the admin listener, which has all of them, has for a method and the path of a request.
 func (r *Router) find(method string, request *http.Request) (route Route, found bool) {
-	ec := r.admin.echo.AcquireContext()
-	defer r.admin.echo.ReleaseContext(ec)
-	ec.Reset(request, nil)
+	ec := r.admin.echo.NewContext(request, nil)
 	r.admin.echo.Router().Find(method, echo.GetPath(request), ec)
 	i := slices.IndexFunc(r.routes, func(route Route) bool { return route.Method == method && route.Path == ec.Path() })
 	if i < 0 {
