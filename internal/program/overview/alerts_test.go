@@ -3,6 +3,8 @@ package overview
 import (
 	"flag"
 	"os"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"text/template"
@@ -13,7 +15,7 @@ import (
 	"github.com/tidemark-dev/tidemark/client"
 )
 
-var update = flag.Bool("update", false, "write deploy/prometheus/rules.yaml")
+var update = flag.Bool("update", false, "write deploy/prometheus/rules.yaml and the heads of docs/runbook.md")
 
 var rulesFile = template.Must(template.New("").Funcs(template.FuncMap{
 	"for": promDuration, "quoted": quoted,
@@ -82,4 +84,35 @@ func TestRulesFile(t *testing.T) {
 	file, err := os.ReadFile(path)
 	require.NoError(t, err)
 	require.Equal(t, text.String(), string(file), "run the test with -update")
+}
+
+// TestRunbookHeads: docs/runbook.md has a section for each alert of the table, in its order, which begins with the
+// alert's summary and severity.
+func TestRunbookHeads(t *testing.T) {
+	t.Parallel()
+	const path = "../../../docs/runbook.md"
+	page, err := os.ReadFile(path)
+	require.NoError(t, err)
+	heads := map[string]string{}
+	var names []string
+	for _, g := range alerts {
+		for _, a := range g.alerts {
+			names = append(names, a.name)
+			heads[a.name] = "### " + a.name + "\n\n" + a.summary + " (" + string(a.severity) + ").\n"
+		}
+	}
+	var sections []string
+	section := regexp.MustCompile(`(?m)^### (\w+)\n\n.*\n`)
+	written := section.ReplaceAllFunc(page, func(head []byte) []byte {
+		name := string(section.FindSubmatch(head)[1])
+		sections = append(sections, name)
+		return []byte(heads[name])
+	})
+	require.Empty(t, slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(sections, name) }),
+		"alerts without a section")
+	require.Equal(t, names, sections)
+	if *update {
+		require.NoError(t, os.WriteFile(path, written, 0o600))
+	}
+	require.Equal(t, string(written), string(page), "run the test with -update")
 }
