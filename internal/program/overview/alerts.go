@@ -10,7 +10,8 @@ import (
 
 // alert is a condition that an operator has to know of. This table has all of them: Prometheus evaluates expressions
 // over all servers (TestAlerts writes deploy/prometheus/rules.yaml), a server evaluates the parts of it that it can
-// know on its own metrics, and shows what it finds as problems. docs/runbook.md has a section for each, whose head TestRunbookHeads writes.
+// know on its own metrics, and shows what it finds as problems. docs/runbook.md has a section for each, whose head
+// TestRunbookHeads writes.
 type alert struct {
 	name     string
 	severity client.Severity
@@ -113,7 +114,8 @@ var serviceAlerts = []alert{
 	{name: "TidemarkNotReady", severity: critical, lasts: unready,
 		summary: "A server has been unready for longer than a failover takes",
 		expr:    `sum by (instance, job) (rate(tidemark_http_requests_total{route="/readyz",code="503"}[2m])) > 0`},
-	{name: "TidemarkConnectionsRefused", severity: warning, summary: "A server refuses connections, or closes those that are not in use",
+	{name: "TidemarkConnectionsRefused", severity: warning,
+		summary: "A server refuses connections, or closes those that are not in use",
 		rising: []rising{{metric: "tidemark_http_connections_refused_total", within: 5 * time.Minute,
 			text: "Connections are refused, because too many are open."}}},
 	{name: "TidemarkAnswersRefused", severity: warning, lasts: 5 * time.Minute,
