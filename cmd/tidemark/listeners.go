@@ -153,7 +153,8 @@ func (on listening) bind(ctx context.Context, option string) (net.Listener, erro
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fmt.Errorf("listen on %s: %w: stop it, or set another --%s", address, errInUse, option)
+		return nil, fmt.Errorf("listen on %s: %w: stop it, or set another --%s or a --port-offset", address, errInUse,
+			option)
 	case err != nil:
 		return nil, fmt.Errorf("listen on %s: %w", address, err)
 	case !isLocal(l.Addr()) && !on.closed && !on.insecure:

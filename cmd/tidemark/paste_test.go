@@ -88,7 +88,7 @@ func paste(ts *testscript.TestScript, args []string, together bool) {
 		ts.Check(err)
 		script = strings.ReplaceAll(script, "/tmp/", dir+"/")
 		script = strings.ReplaceAll(script, "bin/tidemark ", "tidemark ")
-		script = strings.ReplaceAll(script, "unix:", "unix:../")
+		script = strings.NewReplacer("unix:", "unix:../", "=tidemark-tutorial/", "=../tidemark-tutorial/").Replace(script)
 		script = strings.ReplaceAll(script, "tmk_some-key", cmp.Or(ts.Getenv("TIDEMARK_TOKEN"), "tmk_some-key"))
 		for port, url := range map[string]string{"8080": ts.Getenv("TIDEMARK_SERVER"), "8081": ts.Getenv("ADMIN")} {
 			script = regexp.MustCompile(`(http://)?(127\.0\.0\.1|localhost):`+port).ReplaceAllString(script, url)

@@ -156,7 +156,7 @@ function Subscribers({ channel, of, cursor, onPage, onChange }) {
             html`<footer>The
             oldest unread message is shown for the ${agesAsked} marks that are the furthest behind.</footer>`}`
       : html`<${Empty} title="Nobody has subscribed."><p>Messages stay until their TTL ends: a subscriber that begins
-          at “earliest” receives them.</p><p><code>tidemark subscribe ${visible(channel)} ann --from earliest</code></p>
+          at “earliest” receives them.</p><p><code>tidemark subscribe ${visible(channel)} --subscriber ann --from earliest</code></p>
             <//>`} />
     ${acted?.how === "seek" && html`<${Seek} channel=${channel} of=${acted.s} onClose=${close} onDone=${onChange} />`}
     ${acted?.how === "remove" &&

@@ -69,6 +69,10 @@ With --append no service is needed: the key's entry is added to the YAML file of
 			return err
 		}
 		t.Report("created API key %s; the key itself is printed only this once", created.ID)
+		if info, err := c.Info(cmd.Context()); err == nil && info.Access == "open" { // an error changes nothing for the key
+			t.Report("the service checks no credentials, so the key has no effect yet: " +
+				"start it with --require-credentials, --api-keys or --jwt-keys")
+		}
 		return f.print(t, created)
 	}
 	return cmd

@@ -20,6 +20,7 @@ type statusCommand struct {
 	isCheck bool
 	watch   bool
 	every   time.Duration
+	timeout time.Duration
 }
 
 func newStatus(b base) *cobra.Command {
@@ -32,13 +33,15 @@ that aren't loaded yet, nodes that still hold shards of an earlier layout, and d
 first one's.
 
 With --check it exits with status 1 unless all shards of all data centres are held and loaded. With --watch and --check it
-waits for that.`,
+waits for that, for --timeout at most.`,
 		Example: `  tidemark shards status --cache author
-  tidemark shards status --cache author --check --json`,
+  tidemark shards status --cache author --check --json
+  tidemark shards status --cache author --check --watch --timeout 1m`,
 	}, s.check, s.run)
 	cmd.Flags().BoolVar(&s.isCheck, "check", false, "exit with status 1 unless all shards are held and loaded")
 	cmd.Flags().BoolVar(&s.watch, "watch", false, "repeat it until it is interrupted")
 	cmd.Flags().DurationVar(&s.every, "every", time.Second, "how often --watch repeats it")
+	cmd.Flags().DurationVar(&s.timeout, "timeout", 0, "end --watch after this time; 0: never")
 	cmd.Flags().BoolVar(&s.json, "json", false, "print a line of JSON: cache, whole, dcs with their shards, and problems")
 	return cmd
 }
@@ -47,16 +50,32 @@ func (s *statusCommand) check() error {
 	if s.every < 100*time.Millisecond {
 		return cli.Usagef("--every: %v is shorter than 100ms", s.every)
 	}
+	if s.timeout < 0 {
+		return cli.Usagef("--timeout: %v is negative", s.timeout)
+	}
 	return nil
 }
 
+var (
+	errMissing      = errors.New("shards are missing")
+	errStillMissing = fmt.Errorf("%w, and --timeout has passed", errMissing)
+)
+
 func (s *statusCommand) run(ctx context.Context, store shard.Layouts) error {
+	if s.timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, s.timeout, errStillMissing)
+		defer cancel()
+	}
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			if s.isCheck {
+			switch cause := context.Cause(ctx); {
+			case s.isCheck && errors.Is(cause, errStillMissing):
+				return cause
+			case s.isCheck:
 				return ctx.Err()
 			}
 			return nil
@@ -77,7 +96,7 @@ func (s *statusCommand) run(ctx context.Context, store shard.Layouts) error {
 		case len(missing) == 0 && s.isCheck, !s.watch && !s.isCheck:
 			return nil
 		case !s.watch:
-			return &cli.ExitError{Status: 1, Err: errors.New("shards are missing")}
+			return &cli.ExitError{Status: 1, Err: errMissing}
 		}
 		timer.Reset(s.every)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
 	"os"
 	"slices"
 	"strconv"
@@ -74,6 +75,23 @@ func (c *Config) checkTogether(found *findings) {
 		}
 		return nil
 	}, "channels", "records")
+}
+
+// offsetPorts adds the offset to the port of each address to listen on, but for those that are any free port.
+func (c *Config) offsetPorts() error {
+	for _, address := range []*string{&c.Server.Listen, &c.Server.AdminListen, &c.GRPC.Listen, &c.GRPC.OpenMatch.Frontend,
+		&c.GRPC.OpenMatch.Backend, &c.GRPC.OpenMatch.Query, &c.Shards.Node.Listen, &c.Shards.Node.AdminListen} {
+		port, err := strconv.Atoi(portOf(*address))
+		if err != nil || port == 0 || strings.HasPrefix(*address, UnixPrefix) {
+			continue
+		}
+		if port += c.Server.PortOffset; port > math.MaxUint16 {
+			return fmt.Errorf("portOffset: %d and the port of %s are together more than %d", c.Server.PortOffset, *address,
+				math.MaxUint16)
+		}
+		*address = strings.TrimSuffix(*address, portOf(*address)) + strconv.Itoa(port)
+	}
+	return nil
 }
 
 // completeOpenMatch turns grpcListen's default off if a service of Open Match has its port.

@@ -41,6 +41,7 @@ type Config struct {
 type Server struct {
 	Listen         string // host:port
 	AdminListen    string // host:port, or unix: and a path; "": there is no admin listener
+	PortOffset     int    // was added to the ports of all addresses to listen on
 	CORSOrigins    []string
 	AllowHosts     []string
 	TrustTraces    bool   // a client's traceparent alone decides whether its request is traced

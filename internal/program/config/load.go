@@ -84,7 +84,7 @@ func LoadRedis(flags *pflag.FlagSet, environ []string) (Config, error) {
 }
 
 // listenKeys are the options that say how a service on this machine is reached.
-var listenKeys = []string{"listen", "adminListen", "tlsCert", "tlsKey"}
+var listenKeys = []string{"listen", "adminListen", "portOffset", "tlsCert", "tlsKey"}
 
 // LoadListen is Load for a command that only calls a service on this machine: AddFlags has added its flags. The other
 // options may have faults, and no file but that of the configuration is read.
@@ -131,6 +131,7 @@ func (cmd command) merge(sources []source, found *findings) Config {
 	if err := c.set(merged, found.wrong); err != nil {
 		found.add(finding{text: err.Error()})
 	}
+	found.check(c.offsetPorts, "portOffset")
 	return c
 }
 

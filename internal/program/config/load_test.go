@@ -133,7 +133,7 @@ func TestEverySource(t *testing.T) {
 	values := map[string]string{
 		"listen": ":9", "grpc-listen": ":10", "grpc-message-bytes": "2MiB", "grpc-query-page": "10", "query-page-size": "11",
 		"openmatch-listen": "frontend=:11,backend=h:12,query=:13",
-		"admin-listen":     "unix:a/admin.sock", "grace": "7s", "drain-delay": "2s",
+		"admin-listen":     "unix:a/admin.sock", "port-offset": "0", "grace": "7s", "drain-delay": "2s",
 		"cors-origins": "https://a.example,https://b.example", "allow-hosts": "a.example,b.example",
 		"predecessor-prefix": "/old",
 		"redis":              "redis://a:6379,b:6379", "key-prefix": "mm1.", "redis-username": "u", "redis-password": "0123",
@@ -366,4 +366,22 @@ func TestPortsOfOpenMatch(t *testing.T) {
 		_, err := load(t, text, nil, nil)
 		require.ErrorContains(t, err, want)
 	}
+}
+
+// TestPortOffset: a port offset moves all addresses to listen on but sockets and free ports.
+func TestPortOffset(t *testing.T) {
+	t.Parallel()
+	c, err := loadFor(t, serve, "", nil, []string{"--port-offset=20", "--openmatch-listen=query=127.0.0.1:50503"})
+	require.NoError(t, err)
+	require.Equal(t, []string{"127.0.0.1:8100", "127.0.0.1:8101", "127.0.0.1:50524", "127.0.0.1:50523"},
+		[]string{c.Server.Listen, c.Server.AdminListen, c.GRPC.Listen, c.GRPC.OpenMatch.Query})
+	c, err = loadFor(t, serve, "", nil, []string{"--port-offset=20", "--listen=[::1]:0", "--admin-listen=unix:7",
+		"--grpc-listen=off"})
+	require.NoError(t, err)
+	require.Equal(t, []string{"[::1]:0", "unix:7", ""}, []string{c.Server.Listen, c.Server.AdminListen, c.GRPC.Listen})
+	c, err = loadFor(t, node, "", nil, []string{"--port-offset=20", "--cache=author", "--dc=a"})
+	require.NoError(t, err)
+	require.Equal(t, []string{"127.0.0.1:7120", "127.0.0.1:7121"}, []string{c.Shards.Node.Listen, c.Shards.Node.AdminListen})
+	_, err = loadFor(t, serve, "", nil, []string{"--port-offset=20000"})
+	require.ErrorContains(t, err, "portOffset: 20000 and the port of 127.0.0.1:50504 are together more than 65535")
 }

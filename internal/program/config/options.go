@@ -155,7 +155,7 @@ func serveGroups(c *Config) []optionGroup {
 // nodeGroups returns the options of a node, in the same way. Some are serve's.
 func nodeGroups(c *Config) []optionGroup {
 	return []optionGroup{
-		{"Nodes of shards", append(nodeOptions(c), servingOptions(c)...)},
+		{"Nodes of shards", slices.Concat(nodeOptions(c), servingOptions(c), named(c, "port-offset"))},
 		{"TLS", tlsOptions(c)},
 		{"Redis", append(redisOptions(c), redisAccessOptions(c)...)},
 		{"Other Redis", named(c, "data-dir", "cache-redis", "kinds", "records-keys")},

@@ -39,6 +39,9 @@ func serverOptions(c *Config) []option {
 		define("admin-listen", "address", "127.0.0.1:8081", to(&c.Server.AdminListen, adminListen), `
 			Address to listen on for administrators: the whole HTTP API, and only here the metrics, profiles, and
 			calls that change queues. A host:port as for HTTP, unix:PATH for a Unix socket with mode 0600, or off.`),
+		define("port-offset", "int", "0", to(&c.Server.PortOffset, intBetween(0, 65535)), `
+			Number that is added to the port of each address to listen on. A second service on a machine needs only a
+			port-offset and a data-dir of its own.`),
 		define("grace", "duration", "30s", to(&c.Server.Grace, durationBetween(0, forever)), `
 			How long requests in flight may take to finish after SIGTERM or SIGINT.`),
 		define("drain-delay", "duration", "0s", to(&c.Server.DrainDelay, durationBetween(0, forever)), `
