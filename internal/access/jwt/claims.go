@@ -56,7 +56,7 @@ func readHeader(token string) (header, error) {
 	return h, nil
 }
 
-// claims holds the claims of a token. Other names are not read, except that of the grants.
+// claims holds the claims of a token. Of the others, only those that Options name are read.
 type claims struct {
 	Issuer   string                    `json:"iss"`
 	Subject  string                    `json:"sub"`
@@ -82,6 +82,17 @@ func readClaims(text []byte) (*claims, error) {
 	return &c, nil
 }
 
+// setSubject makes another claim than sub the subject. It is empty if the claim is missing, or no text.
+func (c *claims) setSubject(claim string) {
+	if claim == DefaultSubjectClaim {
+		return
+	}
+	c.Subject = ""
+	if value := c.Others[claim]; value.Kind() == jsontext.KindString {
+		_ = json.Unmarshal(value, &c.Subject) // it is a string
+	}
+}
+
 // earlyError is the error of a token that isn't valid yet.
 type earlyError struct{ startsIn time.Duration }
 
@@ -96,7 +107,7 @@ func (c *claims) check(o *Options, now time.Time) error {
 	case c.Expires == nil:
 		return errors.New("the claims have no exp")
 	case c.Subject == "":
-		return errors.New("the claims have no subject")
+		return fmt.Errorf("the claims have no subject: %s is missing, empty or no text", o.SubjectClaim)
 	case o.Issuer != "" && c.Issuer != o.Issuer:
 		return errors.New("the token has another issuer (iss), or none")
 	case len(o.Audience) > 0 && !slices.ContainsFunc(c.Audience, isOurs):

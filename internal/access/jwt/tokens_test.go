@@ -226,6 +226,28 @@ func TestPrincipal(t *testing.T) {
 	require.Empty(t, p.Grants, "a token without the claim grants nothing")
 }
 
+// TestSubjectClaim: with another claim as the subject, sub is neither needed nor used.
+func TestSubjectClaim(t *testing.T) {
+	t.Parallel()
+	v := newVerifier(t, accessjwt.Options{Keys: []string{write(t, publicPEM(edKey()))}, SubjectClaim: "preferred_username"})
+	for name, others := range map[string]fields{
+		"beside sub":  {"sub": "f3a1", "preferred_username": "ann"},
+		"without sub": {"sub": nil, "preferred_username": "ann"},
+	} {
+		p, err := v.Authenticate(t.Context(), sign(t, "EdDSA", edKey(), nil, claims(others)))
+		require.NoError(t, err, name)
+		require.Equal(t, "ann", p.Subject, name)
+	}
+	for name, others := range map[string]fields{
+		"missing": {"sub": "ann"}, "empty": {"preferred_username": ""}, "null": {"preferred_username": nil},
+		"a number": {"preferred_username": 7}, "a list": {"preferred_username": []string{"ann"}},
+	} {
+		_, err := v.Authenticate(t.Context(), sign(t, "EdDSA", edKey(), nil, claims(others)))
+		require.ErrorIs(t, err, access.ErrInvalidCredential, name)
+		require.ErrorContains(t, err, "the claims have no subject: preferred_username is missing, empty or no text", name)
+	}
+}
+
 // TestAttacks: tokens that aren't signed with a configured key, or aren't valid for this service and now, are refused.
 func TestAttacks(t *testing.T) {
 	t.Parallel()
@@ -430,6 +452,10 @@ func TestBadOptions(t *testing.T) {
 		{accessjwt.Options{Keys: []string{"k"}, Algorithms: []string{"none"}}, `jwtAlgorithms: "none" isn't one of`},
 		{accessjwt.Options{Keys: []string{"k"}, Algorithms: []string{"rs256"}}, `jwtAlgorithms: "rs256" isn't one of`},
 		{accessjwt.Options{Keys: []string{"k"}, Algorithms: all, Claim: "sub"}, `jwtClaim: "sub" has a meaning`},
+		{accessjwt.Options{Keys: []string{"k"}, Algorithms: all, SubjectClaim: "iss"},
+			`jwtSubjectClaim: "iss" has a meaning`},
+		{accessjwt.Options{Keys: []string{"k"}, Algorithms: all, Claim: "g", SubjectClaim: "g"},
+			`jwtSubjectClaim: "g" has a meaning`},
 		{accessjwt.Options{Keys: []string{"/missing/k"}, Algorithms: all}, "jwtKeys: /missing/k: open"},
 		{accessjwt.Options{Keys: []string{"http://issuer.example/keys"}, Algorithms: all}, "with https"},
 		{accessjwt.Options{Keys: []string{"http://127.0.0.1.example/keys"}, Algorithms: all}, "with https"},

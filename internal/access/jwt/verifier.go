@@ -22,6 +22,9 @@ import (
 // DefaultClaim is the claim that has a token's grants.
 const DefaultClaim = "tidemark"
 
+// DefaultSubjectClaim is the claim that has a token's subject.
+const DefaultSubjectClaim = "sub"
+
 // Algorithms are the algorithms that can be configured.
 var Algorithms = []string{
 	"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA", "HS256", "HS384", "HS512",
@@ -35,6 +38,8 @@ type Options struct {
 	Audience   []string      // aud must have one of them; none: tokens with an audience are refused
 	Leeway     time.Duration // by which clocks may differ
 	Claim      string        // that has the grants; "": DefaultClaim
+	// SubjectClaim is the claim that is the user's subject; "": DefaultSubjectClaim.
+	SubjectClaim string
 
 	Transport http.RoundTripper // nil: one of its own
 	Log       *slog.Logger      // nil: none
@@ -65,7 +70,7 @@ type Verifier struct {
 // New returns a verifier with the keys of the files. Its error names the key of the options that is wrong. Keys of sets
 // are fetched by Run, or when they are needed.
 func New(o Options) (*Verifier, error) {
-	o.Claim = cmp.Or(o.Claim, DefaultClaim)
+	o.Claim, o.SubjectClaim = cmp.Or(o.Claim, DefaultClaim), cmp.Or(o.SubjectClaim, DefaultSubjectClaim)
 	if err := o.check(); err != nil {
 		return nil, err
 	}
@@ -109,8 +114,12 @@ func (o *Options) check() error {
 			return fmt.Errorf("jwtAlgorithms: %q isn't one of %s", a, strings.Join(Algorithms, ", "))
 		}
 	}
-	if slices.Contains([]string{"iss", "sub", "aud", "exp", "nbf", "iat", "jti"}, o.Claim) {
+	registered := []string{"iss", "sub", "aud", "exp", "nbf", "iat", "jti"}
+	switch {
+	case slices.Contains(registered, o.Claim):
 		return fmt.Errorf("jwtClaim: %q has a meaning of its own", o.Claim)
+	case o.SubjectClaim != DefaultSubjectClaim && slices.Contains(append(registered, o.Claim), o.SubjectClaim):
+		return fmt.Errorf("jwtSubjectClaim: %q has a meaning of its own", o.SubjectClaim)
 	}
 	return nil
 }
@@ -249,6 +258,7 @@ func (v *Verifier) verify(token string, h header) (found verified, known bool, e
 		}
 		c, err := readClaims(text)
 		if err == nil {
+			c.setSubject(v.options.SubjectClaim)
 			err = c.check(&v.options, time.Now())
 		}
 		if err != nil {

@@ -62,6 +62,7 @@ func TestDefaults(t *testing.T) {
 	want.Server.MaxStreams, want.Server.IdleTimeout, want.Server.StreamAge = 250, 2*time.Minute, time.Hour
 	want.Access.Tokens.Leeway = 5 * time.Second
 	want.Access.Tokens.Algorithms, want.Access.Tokens.Claim = []string{"RS256", "ES256", "EdDSA"}, jwt.DefaultClaim
+	want.Access.Tokens.SubjectClaim = jwt.DefaultSubjectClaim
 	want.Access.UserLimits = access.Limits{
 		Requests: access.Rate{Count: 100, Per: time.Second}, PublishedBytes: access.Rate{Count: 1 << 20,
 			Per: time.Second}, Waits: 100,
@@ -149,7 +150,7 @@ func TestEverySource(t *testing.T) {
 		"jwt-keys":                  "https://issuer.example/keys,http://127.0.0.1:1/keys",
 		"jwt-algorithms":            "ES256,EdDSA",
 		"jwt-issuer":                "i", "jwt-audience": "a,b",
-		"jwt-leeway": "3s", "jwt-claim": "grants",
+		"jwt-leeway": "3s", "jwt-claim": "grants", "jwt-subject-claim": "name",
 		"user-limits": "waits=5", "address-limits": "waits=6", "quotas": "tickets=7/d",
 		"trust-traces":   "on",
 		"trust-proxies":  "10.0.0.0/8,192.0.2.7",
@@ -229,6 +230,7 @@ func TestEverySource(t *testing.T) {
 			Keys:       []string{"https://issuer.example/keys", "http://127.0.0.1:1/keys"},
 			Algorithms: []string{"ES256", "EdDSA"},
 			Issuer:     "i", Audience: []string{"a", "b"}, Leeway: 3 * time.Second, Claim: "grants",
+			SubjectClaim: "name",
 		},
 		Require: true,
 

@@ -205,6 +205,9 @@ func tokenOptions(c *Config) []option {
 		define("jwt-leeway", "duration", "5s", to(&c.Access.Tokens.Leeway, durationBetween(0, maxLeeway)), `
 			By how much the issuer's clock may differ: a token is valid for that long before its nbf and after its
 			exp. At most 5m.`),
+		define("jwt-subject-claim", "text", jwt.DefaultSubjectClaim, to(&c.Access.Tokens.SubjectClaim, anyText), `
+			Claim of a token that is the user, such as preferred_username: a text that no two users have, and that users
+			can't change.`),
 		define("jwt-claim", "text", jwt.DefaultClaim, to(&c.Access.Tokens.Claim, anyText), `
 			Claim of a token that contains its grants.`),
 	}
