@@ -20,7 +20,7 @@ type OpenLayouts func(ctx context.Context, c config.Config) (layouts shard.Layou
 // themselves, and need no service.
 func Shards(t cli.Terminal, open OpenLayouts) []*cobra.Command {
 	b := base{terminal: t, open: open}
-	return []*cobra.Command{newLayout(b), newReshard(b), newStatus(b), newRemove(b)}
+	return []*cobra.Command{newLayout(b), newReshard(b), newShardsStatus(b), newRemove(b)}
 }
 
 // base holds the common parts of the commands.

@@ -5,199 +5,122 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/internal/program/cli"
-	"github.com/tidemark-dev/tidemark/shard"
-	"github.com/tidemark-dev/tidemark/shard/layout"
 )
 
-// statusCommand is the command status.
-type statusCommand struct {
-	base
-	isCheck bool
-	watch   bool
-	every   time.Duration
-	timeout time.Duration
+// serviceStatus is the output of the command status as JSON.
+type serviceStatus struct {
+	Info     client.Info           `json:"info"`
+	Servers  []client.PeerServer   `json:"servers"`
+	Problems []client.FoundProblem `json:"problems"`
 }
 
-func newStatus(b base) *cobra.Command {
-	s := &statusCommand{base: b}
-	cmd := s.prepare(&cobra.Command{
-		Use:   "status",
-		Short: "Show which nodes hold the shards of a cache, and what is missing",
-		Long: `Show which nodes hold the shards of a cache, and a line for each problem: shards that no node holds or
-that aren't loaded yet, nodes that still hold shards of an earlier layout, and data centres with a layout other than the
-first one's.
+func newStatus(t cli.Terminal) *cobra.Command {
+	var asJSON, check bool
+	cmd := &cobra.Command{
+		Use:        "status",
+		SuggestFor: []string{"alerts", "info", "issues", "problems", "servers", "members"},
+		Short:      "Show a service, its servers, and what is wrong with it",
+		Long: `Show a service: its version and Redis, the servers on that Redis, and what is wrong now, as far as the server that
+answers knows: its own failures, Redis, queues and shards. Critical problems come first, each with the page that says
+what to do. Servers announce themselves about every 10 seconds; one that was killed is listed for 30 seconds.
 
-With --check it exits with status 1 unless all shards of all data centres are held and loaded. With --watch and --check it
-waits for that, for --timeout at most.`,
-		Example: `  tidemark shards status --cache author
-  tidemark shards status --cache author --check --json
-  tidemark shards status --cache author --check --watch --timeout 1m`,
-	}, s.check, s.run)
-	cmd.Flags().BoolVar(&s.isCheck, "check", false, "exit with status 1 unless all shards are held and loaded")
-	cmd.Flags().BoolVar(&s.watch, "watch", false, "repeat it until it is interrupted")
-	cmd.Flags().DurationVar(&s.every, "every", time.Second, "how often --watch repeats it")
-	cmd.Flags().DurationVar(&s.timeout, "timeout", 0, "end --watch after this time; 0: never")
-	cmd.Flags().BoolVar(&s.json, "json", false, "print a line of JSON: cache, whole, dcs with their shards, and problems")
-	return cmd
-}
-
-func (s *statusCommand) check() error {
-	if s.every < 100*time.Millisecond {
-		return cli.Usagef("--every: %v is shorter than 100ms", s.every)
+With --check it exits with status 1 if there is a critical problem. "tidemark doctor" checks Redis and this machine
+without a service, and "tidemark health" whether a server is ready.`,
+		Example: `  tidemark status
+  tidemark status --check --json`,
+		Args: cli.Arguments(0, 0),
 	}
-	if s.timeout < 0 {
-		return cli.Usagef("--timeout: %v is negative", s.timeout)
-	}
-	return nil
-}
-
-var (
-	errMissing      = errors.New("shards are missing")
-	errStillMissing = fmt.Errorf("%w, and --timeout has passed", errMissing)
-)
-
-func (s *statusCommand) run(ctx context.Context, store shard.Layouts) error {
-	if s.timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, s.timeout, errStillMissing)
-		defer cancel()
-	}
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			switch cause := context.Cause(ctx); {
-			case s.isCheck && errors.Is(cause, errStillMissing):
-				return cause
-			case s.isCheck:
-				return ctx.Err()
-			}
-			return nil
-		case <-timer.C:
-		}
-		all, err := store.Status(ctx, s.cache)
+	connection := cli.AddAdministration(cmd, t, 5*time.Second)
+	cmd.Flags().BoolVar(&asJSON, cli.JSONFlag, false, "print a line of JSON: info, servers and problems")
+	cmd.Flags().BoolVar(&check, "check", false, "exit with status 1 if there is a critical problem")
+	connection.Handle(func(ctx context.Context, c *client.Client, _ []string) error {
+		s, err := readStatus(ctx, c)
 		if err != nil {
 			return err
 		}
-		if len(all) == 0 {
-			return errNoCache(s.cache)
+		if asJSON {
+			err = cli.WriteLine(t.Stdout, s)
+		} else {
+			err = s.write(t)
 		}
-		missing := layout.Missing(all)
-		if err := s.print(all, missing); err != nil {
-			return err
+		if err == nil && check && s.isCritical() {
+			err = &cli.ExitError{Status: 1, Err: errors.New("there is a critical problem")}
 		}
-		switch {
-		case len(missing) == 0 && s.isCheck, !s.watch && !s.isCheck:
-			return nil
-		case !s.watch:
-			return &cli.ExitError{Status: 1, Err: errMissing}
-		}
-		timer.Reset(s.every)
-	}
+		return err
+	})
+	return cmd
 }
 
-func (s *statusCommand) print(all []shard.DC, missing []string) error {
-	problems := slices.Concat(missing, layout.Unsettled(all))
-	if s.json {
-		return cli.WriteLine(s.terminal.Stdout, statusJSON(s.cache, all, problems, len(missing) == 0))
+func readStatus(ctx context.Context, c *client.Client) (s serviceStatus, err error) {
+	if s.Problems, err = c.Problems(ctx); err != nil {
+		return s, err
 	}
-	rows := "DC\tSHARD\tFIRST KEY\tHOST\tADDRESS\tLOADED\tLEFT\tPINGED\n"
-	for _, dc := range all {
-		for _, h := range dc.Shards {
-			rows += fmt.Sprintf("%s\t%d\t%016x\t%s\n", dc.Name, h.Shard, dc.Layout.Interval(h.Shard).First, holder(h))
-		}
+	if s.Servers, err = c.Servers(ctx); err != nil {
+		return s, err
 	}
-	if err := cli.WriteTable(s.terminal.Stdout, rows); err != nil {
+	s.Info, err = c.Info(ctx)
+	return s, err
+}
+
+func (s *serviceStatus) isCritical() bool {
+	return slices.ContainsFunc(s.Problems, func(p client.FoundProblem) bool {
+		return p.Severity == client.SeverityCritical
+	})
+}
+
+func (s *serviceStatus) write(t cli.Terminal) error {
+	access := "checks no credentials"
+	if s.Info.Access != "open" {
+		access = "requires credentials"
+	}
+	storage := s.Info.Storage
+	rows := fmt.Sprintf("version\t%s, %s\nredis\t%s %s, %s, durability %s\n", s.Info.Version, access, storage.Product,
+		storage.Version, storage.Kind, storage.Durability.Level)
+	if err := cli.WriteTable(t.Stdout, rows); err != nil {
 		return err
 	}
-	for _, line := range problems {
-		if err := s.printf("! %s\n", line); err != nil {
-			return err
+	if err := writeServers(t, s.Servers); err != nil {
+		return err
+	}
+	return writeProblems(t, s.Problems)
+}
+
+func writeServers(t cli.Terminal, servers []client.PeerServer) error {
+	rows := "HOST\tPID\tVERSION\tLISTENS\tRUNS FOR\tSEEN\tLEASES\n"
+	for _, s := range servers {
+		leases := strings.Join(s.Leases, " ")
+		if s.MoreLeases > 0 {
+			leases += fmt.Sprintf(" and %d more", s.MoreLeases)
 		}
+		rows += fmt.Sprintf("%s\t%d\t%s\t%s\t%s\t%s ago\t%s\n", s.Host, s.PID, s.Version, strings.Join(s.Listen, " "),
+			ago(s.StartedAt), ago(s.SeenAt), leases)
 	}
-	return nil
+	if _, err := fmt.Fprintln(t.Stdout); err != nil {
+		return err
+	}
+	return cli.WriteTable(t.Stdout, rows)
 }
 
-// holder returns the table cells for the holder of a shard.
-func holder(h shard.Holder) string {
-	if h.Left == 0 {
-		return "-\t-\t-\t-\t" + last(h)
-	}
-	loaded := "no"
-	if h.Loaded {
-		loaded = "yes"
-	}
-	return fmt.Sprintf("%s\t%s\t%s\t%s\t%s", h.Host, h.Address, loaded, h.Left.Round(100*time.Millisecond), last(h))
-}
+func ago(at time.Time) time.Duration { return max(0, time.Since(at)).Round(time.Second) }
 
-func last(h shard.Holder) string {
-	if h.Host == "" {
-		return "never"
+func writeProblems(t cli.Terminal, problems []client.FoundProblem) error {
+	rows := "SEVERITY\tFOR\tPROBLEM\n"
+	for _, p := range problems {
+		rows += fmt.Sprintf("%s\t%s\t%s\n\t\t-> %s\n", p.Severity, ago(p.Since), p.Text, p.Docs)
 	}
-	return h.Pinged.Format(time.RFC3339)
-}
-
-// The forms of JSON. Sharding keys are hexadecimal, since not all of them are numbers in every reader of JSON.
-type (
-	layoutForm struct {
-		DC         string   `json:"dc"`
-		Generation uint64   `json:"generation"`
-		Starts     []string `json:"starts"`
+	if len(problems) == 0 {
+		_, err := fmt.Fprintln(t.Stdout, "\nno problems are known")
+		return err
 	}
-	holderForm struct {
-		Shard       int        `json:"shard"`
-		Host        string     `json:"host,omitempty"`
-		Address     string     `json:"address,omitempty"`
-		Incarnation uint64     `json:"incarnation,omitempty"`
-		Locked      *time.Time `json:"locked,omitempty"`
-		Pinged      *time.Time `json:"pinged,omitempty"`
-		LeftMS      int64      `json:"leftMs"`
-		Loaded      bool       `json:"loaded"`
+	if _, err := fmt.Fprintln(t.Stdout); err != nil {
+		return err
 	}
-	dcForm struct {
-		layoutForm
-		Whole  bool         `json:"whole"`
-		Shards []holderForm `json:"shards"`
-		Former []holderForm `json:"former,omitempty"`
-	}
-	statusForm struct {
-		Cache    string   `json:"cache"`
-		Whole    bool     `json:"whole"`
-		DCs      []dcForm `json:"dcs"`
-		Problems []string `json:"problems,omitempty"`
-	}
-)
-
-func layoutJSON(dc shard.DC) layoutForm {
-	starts := make([]string, len(dc.Layout.Starts))
-	for i, start := range dc.Layout.Starts {
-		starts[i] = fmt.Sprintf("%016x", start)
-	}
-	return layoutForm{dc.Name, dc.Layout.Generation, starts}
-}
-
-func statusJSON(cache string, all []shard.DC, problems []string, whole bool) statusForm {
-	form := statusForm{Cache: cache, Whole: whole, Problems: problems}
-	for _, dc := range all {
-		form.DCs = append(form.DCs, dcForm{layoutJSON(dc), dc.Whole(), holdersJSON(dc.Shards), holdersJSON(dc.Former)})
-	}
-	return form
-}
-
-func holdersJSON(all []shard.Holder) []holderForm {
-	forms := make([]holderForm, len(all))
-	for i, h := range all {
-		forms[i] = holderForm{Shard: h.Shard, Host: h.Host, Address: h.Address, Incarnation: h.Incarnation,
-			LeftMS: h.Left.Milliseconds(), Loaded: h.Loaded && h.Left > 0}
-		if h.Host != "" {
-			forms[i].Locked, forms[i].Pinged = &h.Locked, &h.Pinged
-		}
-	}
-	return forms
+	return cli.WriteTable(t.Stdout, rows)
 }
