@@ -156,7 +156,7 @@ var entries = []Entry{
 	{
 		Slug: SlugNoPath, Kinds: []Kind{NotFound}, Title: "No such path",
 		Cause:  "Nothing is served at this path. Without matchmaking that includes tickets and queues.",
-		Remedy: "Fix the path; if the detail names `admin-listen`, use that address.",
+		Remedy: "Fix the path; the detail names one that was probably meant, or `admin-listen`, whose address has the path.",
 	},
 	{
 		Slug: SlugMethod, Kinds: []Kind{MethodNotAllowed}, Title: "Method not allowed",

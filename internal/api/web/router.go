@@ -279,7 +279,8 @@ func (r *Router) noRoute(ec echo.Context) *fault.Error {
 	if admin {
 		return OnlyAdmin(ErrNoPath)
 	}
-	return ErrNoPath
+	isPublic := ec.Echo() == r.public.echo
+	return r.noPath(ec.Request().URL.Path, func(route *Route) bool { return !isPublic || !route.Admin })
 }
 
 // find returns the route that the admin listener, which has all of them, has for a method and the path of a request.
