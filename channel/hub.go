@@ -1,7 +1,6 @@
 package channel
 
 import (
-	"container/heap"
 	"context"
 	"errors"
 	"log/slog"
@@ -12,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"github.com/tidemark-dev/tidemark/internal/agenda"
 )
 
 // How clocks are read as backstops.
@@ -37,23 +38,20 @@ type hub struct {
 
 	mu      sync.Mutex // taken before a topic's, never after
 	topics  map[string]*entry
-	agenda  agenda
+	agenda  agenda.Agenda[*entry] // by when run reads a topic's clock or ends it
 	waiters int
 }
 
-// entry is a topic in the hub. The hub's lock guards all of its fields but topic, which never changes.
+// entry is a topic in the hub. It isn't on the agenda while its clock is being read. The hub's lock guards all of its
+// fields but topic, which never changes.
 type entry struct {
 	*topic
+	agenda.Slot
 	stop      func()    // ends listening
 	created   time.Time // when listening began
 	users     int       // members that joined and haven't left
 	idleSince time.Time // when users became 0
-	due       time.Time // when run reads its clock or ends it
-	index     int       // in the agenda, or outside
 }
-
-// outside is the index of an entry that isn't in the agenda: its clock is being read, or it isn't in the hub.
-const outside = -1
 
 // newHub returns a hub. Call its run.
 func newHub(store Notifier, limits Limits, log *slog.Logger) *hub {
@@ -94,24 +92,26 @@ func (h *hub) takeDue(now time.Time) (due []*entry, next time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	soon := now.Add(min(h.limits.Backstop, retryRead) / 32)
-	for len(h.agenda) > 0 {
-		e := h.agenda[0]
+	for {
+		e, ok := h.agenda.First()
+		if !ok {
+			return due, now.Add(time.Hour)
+		}
 		end := h.lingersUntil(e)
 		switch {
-		case e.due.After(soon), e.users == 0 && e.due.After(now):
-			return due, e.due
+		case e.Due().After(soon), e.users == 0 && e.Due().After(now):
+			return due, e.Due()
 		case e.users > 0:
-			heap.Pop(&h.agenda)
+			h.agenda.Remove(e)
 			due = append(due, e)
 		case end.After(now):
 			h.plan(e, end)
 		default:
-			heap.Pop(&h.agenda)
+			h.agenda.Remove(e)
 			delete(h.topics, e.channel)
 			e.stop()
 		}
 	}
-	return due, now.Add(time.Hour)
 }
 
 // check reads the clocks of channels, wakes the waiters at other positions, and puts the topics back on the agenda.
@@ -158,13 +158,7 @@ func spread(d time.Duration) time.Duration {
 
 // plan sets when a topic is due, and puts it on the agenda if it isn't there. The lock is held.
 func (h *hub) plan(e *entry, due time.Time) {
-	e.due = due
-	if e.index == outside {
-		heap.Push(&h.agenda, e)
-	} else {
-		heap.Fix(&h.agenda, e.index)
-	}
-	if e.index == 0 && len(h.planned) == 0 {
+	if h.agenda.Plan(e, due) && len(h.planned) == 0 {
 		h.planned <- struct{}{} // never blocks: all senders hold the lock
 	}
 }
@@ -191,11 +185,10 @@ func (h *hub) close() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, e := range h.topics {
-		e.index = outside
+		h.agenda.Remove(e)
 		e.stop()
 	}
 	clear(h.topics)
-	h.agenda = nil
 }
 
 // count returns the number of fetches that wait, whether they sleep or read, and of channels that are listened to.
@@ -254,9 +247,9 @@ func (h *hub) enter(w *waiter, targets []target) {
 func (h *hub) entry(channel string, now time.Time) *entry {
 	e, reading := h.topics[channel], false
 	if e != nil {
-		reading = e.index == outside
+		reading = !e.Planned()
 	} else {
-		e = &entry{topic: &topic{channel: channel}, created: now, index: outside}
+		e = &entry{topic: &topic{channel: channel}, created: now}
 		if !h.drained.Load() {
 			h.topics[channel] = e
 			e.stop = h.store.Listen(channel, h.sink(e.topic))
@@ -292,33 +285,8 @@ func (h *hub) exit(w *waiter) {
 			continue
 		}
 		e.idleSince = now
-		if end := h.lingersUntil(e); e.index != outside && end.Before(e.due) {
+		if end := h.lingersUntil(e); e.Planned() && end.Before(e.Due()) {
 			h.plan(e, end)
 		}
 	}
-}
-
-// agenda is a heap of entries by when they are due.
-type agenda []*entry
-
-func (a agenda) Len() int           { return len(a) }
-func (a agenda) Less(i, j int) bool { return a[i].due.Before(a[j].due) }
-func (a agenda) Swap(i, j int) {
-	a[i], a[j] = a[j], a[i]
-	a[i].index, a[j].index = i, j
-}
-
-func (a *agenda) Push(e any) {
-	added := e.(*entry)
-	added.index = len(*a)
-	*a = append(*a, added)
-}
-
-func (a *agenda) Pop() any {
-	last := len(*a) - 1
-	e := (*a)[last]
-	(*a)[last] = nil
-	*a = (*a)[:last]
-	e.index = outside
-	return e
 }

@@ -1,9 +1,9 @@
 package round
 
 import (
-	"container/heap"
 	"time"
 
+	"github.com/tidemark-dev/tidemark/internal/agenda"
 	"github.com/tidemark-dev/tidemark/internal/matchmaking"
 )
 
@@ -27,7 +27,7 @@ import (
 type Pool struct {
 	matcher Matcher
 	tickets map[string]*entry
-	parked  parking
+	parked  agenda.Agenda[*pause]
 	claimed int // tickets
 	changed bool
 }
@@ -41,17 +41,16 @@ type Matcher interface {
 // entry is a ticket in the pool.
 type entry struct {
 	ticket *matchmaking.Ticket
-	place  *place // of a parked ticket, else nil
+	pause  *pause // of a parked ticket, else nil
 	state  state
 	// uncertain is set if it is not known whether a match of the ticket was assigned.
 	uncertain bool
 }
 
-// place is a parked ticket's in the heap.
-type place struct {
-	entry *entry
-	until time.Time
-	index int
+// pause is the time for which a ticket is parked.
+type pause struct {
+	agenda.Slot // the end
+	entry       *entry
 }
 
 type state uint8
@@ -89,14 +88,14 @@ func (p *Pool) offer(e *entry) {
 }
 
 func (p *Pool) park(e *entry, until time.Time) {
-	e.state, e.place = parked, &place{entry: e, until: until}
-	heap.Push(&p.parked, e.place)
+	e.state, e.pause = parked, &pause{entry: e}
+	p.parked.Plan(e.pause, until)
 }
 
-// unpark takes a parked ticket out of the heap.
+// unpark ends the pause of a parked ticket.
 func (p *Pool) unpark(e *entry) {
-	heap.Remove(&p.parked, e.place.index)
-	e.place = nil
+	p.parked.Remove(e.pause)
+	e.pause = nil
 }
 
 // Remove forgets a ticket in any state. A match in progress with it continues without the pool.
@@ -193,19 +192,18 @@ func (p *Pool) Unpark(id string) {
 
 // Wake makes parked tickets available whose pause has ended.
 func (p *Pool) Wake(now time.Time) {
-	for len(p.parked) > 0 && !now.Before(p.parked[0].until) {
-		e := p.parked[0].entry
-		p.unpark(e)
-		p.offer(e)
+	for _, ended := range p.parked.Take(now, p.parked.Len()) {
+		ended.entry.pause = nil
+		p.offer(ended.entry)
 	}
 }
 
 // NextWake returns when the first parked ticket becomes available, if there is one.
 func (p *Pool) NextWake() (at time.Time, ok bool) {
-	if len(p.parked) == 0 {
-		return at, false
+	if first, ok := p.parked.First(); ok {
+		return first.Due(), true
 	}
-	return p.parked[0].until, true
+	return at, false
 }
 
 // Available returns a ticket that is waiting, or nil.
@@ -245,29 +243,3 @@ func (p *Pool) Certain(t *matchmaking.Ticket) bool {
 }
 
 func (e *entry) isUnassigned() bool { return e.state != claimed && !e.uncertain }
-
-// parking is a heap of parked tickets, by the time at which they become available.
-type parking []*place
-
-func (h parking) Len() int           { return len(h) }
-func (h parking) Less(i, j int) bool { return h[i].until.Before(h[j].until) }
-func (h parking) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].index, h[j].index = i, j
-}
-
-// Push implements heap.Interface.
-func (h *parking) Push(x any) {
-	at, _ := x.(*place)
-	at.index = len(*h)
-	*h = append(*h, at)
-}
-
-// Pop implements heap.Interface.
-func (h *parking) Pop() any {
-	last := len(*h) - 1
-	at := (*h)[last]
-	(*h)[last] = nil
-	*h = (*h)[:last]
-	return at
-}

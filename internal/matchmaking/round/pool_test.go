@@ -204,7 +204,7 @@ func (m *poolModel) Check(t *rapid.T) {
 			first = known.until
 		}
 	}
-	require.Len(t, m.matcher.has, len(m.tickets)-claims-len(m.pool.parked), "and no others")
+	require.Len(t, m.matcher.has, len(m.tickets)-claims-m.pool.parked.Len(), "and no others")
 	require.Equal(t, claims, m.pool.Claimed())
 	require.Equal(t, len(m.tickets), m.pool.Len())
 	require.ElementsMatch(t, unassigned, idsOf(m.pool.Unassigned()))

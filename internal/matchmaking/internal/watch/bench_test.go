@@ -49,7 +49,7 @@ func (w *Watches) unread() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	f := w.feeds["q"]
-	return f.users - len(f.agenda)
+	return f.users - f.agenda.Len()
 }
 
 func inUse() uint64 {

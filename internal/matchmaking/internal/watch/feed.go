@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tidemark-dev/tidemark/internal/agenda"
 	"github.com/tidemark-dev/tidemark/internal/matchmaking"
 	"github.com/tidemark-dev/tidemark/internal/pace"
 )
@@ -26,12 +27,12 @@ type feed struct {
 	confirmed bool // no notifications are lost
 	ready     bool // it was confirmed at least once
 
-	fresh  []*entry  // to be read for the first time, or at once
-	agenda agenda    // to be read later
-	again  []*entry  // taken from the agenda, for a read at turn
-	turn   time.Time // the time when the rate limit permits the next read
-	resume time.Time // nothing is taken from the agenda before this time; after a failure
-	doubt  bool      // all of the agenda is due
+	fresh  []*entry              // to be read for the first time, or at once
+	agenda agenda.Agenda[*entry] // to be read later
+	again  []*entry              // taken from the agenda, for a read at turn
+	turn   time.Time             // the time when the rate limit permits the next read
+	resume time.Time             // nothing is taken from the agenda before this time; after a failure
+	doubt  bool                  // all of the agenda is due
 }
 
 func newFeed(w *Watches, queue string) *feed {
@@ -72,7 +73,7 @@ func (f *feed) step() (batch []*entry, wait time.Duration) {
 		return nil, 0
 	}
 	if f.doubt {
-		f.agenda.allDue(now)
+		f.agenda.PlanAll(now)
 		f.doubt = false
 	}
 	if f.ready || now.Sub(f.started) >= confirmWithin {
@@ -81,7 +82,7 @@ func (f *feed) step() (batch []*entry, wait time.Duration) {
 		}
 	}
 	if f.again == nil && !now.Before(f.resume) {
-		if f.again = f.agenda.take(now, readBatch); f.again != nil {
+		if f.again = f.agenda.Take(now, readBatch); f.again != nil {
 			f.turn = now.Add(f.all.limit.ReserveN(now, len(f.again)+callCost).DelayFrom(now))
 		}
 	}
@@ -102,8 +103,8 @@ func (f *feed) next(now time.Time) time.Time {
 	earlier(f.users == 0, f.idleSince.Add(linger))
 	earlier(len(f.fresh) > 0, f.started.Add(confirmWithin))
 	earlier(f.again != nil, f.turn)
-	if f.again == nil && len(f.agenda) > 0 {
-		due := f.agenda[0].due
+	if first, ok := f.agenda.First(); ok && f.again == nil {
+		due := first.Due()
 		if due.Before(f.resume) {
 			due = f.resume
 		}
@@ -127,7 +128,7 @@ func (f *feed) takeFresh() (batch []*entry) {
 		f.fresh = f.fresh[1:]
 		e.fresh = false
 		if !e.over {
-			f.agenda.cancel(e)
+			f.agenda.Remove(e)
 			batch = append(batch, e)
 		}
 	}
@@ -245,7 +246,7 @@ func (f *feed) join(id string) *entry {
 		return f.add(id)
 	}
 	if n.end != nil && (n.end.err != nil || n.end.content != "") {
-		return &entry{id: id, done: closed, end: n.end, index: outside, over: true}
+		return &entry{id: id, done: closed, end: n.end, over: true}
 	}
 	e := f.link(id)
 	e.created = n.created
@@ -265,8 +266,7 @@ func (f *feed) due(expires time.Time) time.Time {
 
 // plan schedules a later read of a ticket.
 func (f *feed) plan(e *entry, due time.Time) {
-	f.agenda.plan(e, due)
-	if e.index == 0 {
+	if f.agenda.Plan(e, due) {
 		pace.Signal(f.wake)
 	}
 }
@@ -286,7 +286,7 @@ func (f *feed) add(id string) *entry {
 }
 
 func (f *feed) link(id string) *entry {
-	e := &entry{id: id, done: make(chan struct{}), next: f.waits[id], index: outside}
+	e := &entry{id: id, done: make(chan struct{}), next: f.waits[id]}
 	if e.next != nil {
 		e.next.prev = e
 	}
@@ -316,7 +316,7 @@ func (f *feed) remove(e *entry) {
 		return
 	}
 	e.over = true
-	f.agenda.cancel(e)
+	f.agenda.Remove(e)
 	if e.next != nil {
 		e.next.prev = e.prev
 	}

@@ -217,7 +217,7 @@ func TestAwait(t *testing.T) {
 		_, read = s.store.taken()
 		require.Equal(t, 2, read)
 		require.Empty(t, s.feeds["q"].waits)
-		require.Empty(t, s.feeds["q"].agenda)
+		require.Zero(t, s.feeds["q"].agenda.Len())
 	})
 }
 
@@ -643,7 +643,7 @@ func TestLeaving(t *testing.T) {
 				f := s.feeds["q"]
 				require.Zero(t, f.users)
 				require.Empty(t, f.waits)
-				require.Empty(t, f.agenda)
+				require.Zero(t, f.agenda.Len())
 				require.Empty(t, f.fresh)
 				require.Empty(t, f.again)
 				s.mu.Unlock()
