@@ -36,11 +36,11 @@ func TestPage(t *testing.T) {
 		"stats":   {"mm.{q}.stats"}, "director": {"mm.{q}.director"}, "nudges": {"mm.{q}"},
 		"assigned": {"mm.{q}.assigned"}, "feed": {"mm.{q}.feed"}, "queues": {"mm.queues"},
 		"listening": {"mm.{q}.listening"},
-		"backfills": {"mm.{q}.backfills"}, "backfill": {"mm.{q}.backfill.<id>"}, "each": {"mm.{q}.backfill.<id>"},
-		"match":  {"mm.{q}.match.<match>"},
-		"all":    {"mm.{q}.match.<match>", "mm.{q}.ticket.<id>", "mm.{q}.assign.<id>"},
-		"ticket": {"mm.{q}.ticket.<id>"}, "tickets": {"mm.{q}.ticket.<id>"},
-		"assignment": {"mm.{q}.assign.<id>"}, "both": {"mm.{q}.ticket.<id>", "mm.{q}.assign.<id>"},
+		"backfills": {"mm.{q}.backfills"}, "backfill": {"mm.{q}.backfill.<id>"}, "backfill_keys": {"mm.{q}.backfill.<id>"},
+		"match":      {"mm.{q}.match.<match>"},
+		"match_keys": {"mm.{q}.match.<match>", "mm.{q}.ticket.<id>", "mm.{q}.assign.<id>"},
+		"ticket":     {"mm.{q}.ticket.<id>"}, "tickets": {"mm.{q}.ticket.<id>"},
+		"assignment": {"mm.{q}.assign.<id>"}, "ticket_keys": {"mm.{q}.ticket.<id>", "mm.{q}.assign.<id>"},
 	}, "delivered", "dropped", "match", "admin", "watch", "listen", "confirmed", "lease-acquire",
 		"lease-renew", "lease-release", "follow")
 	for name, key := range made("") {

@@ -14,7 +14,7 @@
 -- KEYS[9]   backfills  zset    IDs of backfills, by the ends of their lives, in milliseconds
 -- KEYS[10]  backfill   hash    the backfill
 -- KEYS[11]  match      string  of the tickets that are assigned
--- KEYS[12…] both       string  of each expected ticket the ticket and its assignment
+-- KEYS[12…] ticket_keys string  of each expected ticket the ticket and its assignment
 --
 -- ARGV[1]  id        string  the backfill's
 -- ARGV[2]  ttl_ms    int     its life from now on
@@ -23,7 +23,7 @@
 -- ARGV[5]  keep_ms   int     how long the tickets, their assignments, and the match can be read
 -- ARGV[6]  assigned  string  sharded pub/sub channel for players that wait for assignments
 -- ARGV[7]  notify    int     1: publish a notification to it; 0: the caller does
--- ARGV[8]  most      int     size of a notification beyond which it leaves the assignments out
+-- ARGV[8]  max_bytes int     size of a notification beyond which it leaves the assignments out
 -- ARGV[9…] texts     string  of each expected ticket its ID and its assignment, JSON
 --
 -- Returns {"OK", {expires_ms, generation, created_us, content, persistent, tickets}, {ticket, …}, {entry or "",
@@ -33,9 +33,9 @@
 -- Safe to run twice: yes, the second run finds the match and its tickets.
 local waiting_key, expiries_key, proposed_key, claims_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local outbox_key, matched_key, stats_key, listening_key = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
-local backfills_key, backfill_key, match_key, both = KEYS[9], KEYS[10], KEYS[11], batch.from(KEYS, 12)
+local backfills_key, backfill_key, match_key, ticket_keys = KEYS[9], KEYS[10], KEYS[11], batch.from(KEYS, 12)
 local id, ttl_ms, match_id, record = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4]
-local keep_ms, assigned, notify, most = tonumber(ARGV[5]), ARGV[6], ARGV[7], tonumber(ARGV[8])
+local keep_ms, assigned, notify, max_bytes = tonumber(ARGV[5]), ARGV[6], ARGV[7], tonumber(ARGV[8])
 local texts = batch.from(ARGV, 9)
 local now, now_ms = time.now()
 
@@ -47,12 +47,12 @@ end
 -- to_assign returns those of the associated tickets that wait, and that nobody else has claimed since.
 local function to_assign()
   local token, ids = claims.backfill(id), {}
-  local mine = claims.held(claims_key, backfill.list(fields.tickets), function(holder)
+  local claimed = claims.select(claims_key, backfill.list(fields.tickets), function(holder)
     return claims.is(holder, token)
   end)
-  for i, ending in ipairs(batch.replies('ZMSCORE', expiries_key, mine)) do
+  for i, ending in ipairs(batch.replies('ZMSCORE', expiries_key, claimed)) do
     if ending and tonumber(ending) > now_ms then
-      ids[#ids + 1] = mine[i]
+      ids[#ids + 1] = claimed[i]
     end
   end
   return ids
@@ -61,8 +61,8 @@ end
 -- values returns the values of the expected tickets, "" for one that does not exist any more.
 local function values()
   local found = {}
-  for i = 1, #both, 2 do
-    found[#found + 1] = redis.call('GET', both[i]) or ''
+  for i = 1, #ticket_keys, 2 do
+    found[#found + 1] = redis.call('GET', ticket_keys[i]) or ''
   end
   return found
 end
@@ -101,7 +101,7 @@ local found = values()
 for i, ticket_id in ipairs(ids) do
   local epoch = string.match(found[i] or '', '^S%d+ %d+ %d+ %d+ %S+ (%S*) ') or ''
   local outbox = (listens[i] == 1 or epoch ~= '') and outbox_key
-  local keys = {ticket = both[2 * i - 1], assignment = both[2 * i]}
+  local keys = {ticket = ticket_keys[2 * i - 1], assignment = ticket_keys[2 * i]}
   contents[i], publishes = texts[2 * i], publishes or outbox
   entries[i] = assignment.put(keys, ending, ticket_id, contents[i], outbox, match_id, epoch)
   waits[i] = time.decimal(math.max(now - (created[i] or now), 0))
@@ -115,6 +115,6 @@ local keys = {
   waiting = waiting_key, expiries = expiries_key, listening = listening_key, proposed = proposed_key,
   claims = claims_key, stats = stats_key, matched = matched_key,
 }
-local notification = notice.assigned(ids, created, contents, most)
+local notification = notice.assigned(ids, created, contents, max_bytes)
 assignment.finish(now_ms, keys, ids, notify == '1' and assigned, notification, publishes or matched_key)
 return {'OK', backfill.reply(fields, ends), found, entries, waits}

@@ -10,14 +10,14 @@
 -- KEYS[7]   stats      hash    counts
 -- KEYS[8]   director   string  the lease of the queue's director
 -- KEYS[9]   listening  set     IDs of waiting tickets whose assignments have to be published
--- KEYS[10…] all        string  of each match its own key, and of each of its tickets the ticket and its assignment
+-- KEYS[10…] match_keys string  of each match its own key, and of each of its tickets the ticket and its assignment
 --
 -- ARGV[1]  token     string  of the claims on the tickets
 -- ARGV[2]  fence     string  of the director's lease: with it, tickets without a claim are assigned too; or ""
 -- ARGV[3]  keep_ms   int     how long the tickets, their assignments, and the matches can be read
 -- ARGV[4]  assigned  string  sharded pub/sub channel for players that wait for assignments
 -- ARGV[5]  notify    int     1: publish a notification to it; 0: the caller does
--- ARGV[6]  most      int     size of a notification beyond which it leaves the assignments out
+-- ARGV[6]  max_bytes int     size of a notification beyond which it leaves the assignments out
 -- ARGV[7]  any       int     1: tickets that were handed out, or that nobody has claimed, are assigned too; else 0
 -- ARGV[8…] texts     string  of each match three values, and then four of each of its tickets:
 --                            id          string  of the match
@@ -36,20 +36,20 @@
 -- Safe to run twice: yes, the second run is EXISTS for as long as the tickets can be read, and for a minute.
 local waiting_key, expiries_key, proposed_key, claims_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local outbox_key, matched_key, stats_key, director_key = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
-local listening_key, all = KEYS[9], batch.from(KEYS, 10)
+local listening_key, match_keys = KEYS[9], batch.from(KEYS, 10)
 local token, fence, keep_ms, assigned = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4]
-local notify, most, any, texts = ARGV[5], tonumber(ARGV[6]), ARGV[7] == '1', batch.from(ARGV, 8)
+local notify, max_bytes, any, texts = ARGV[5], tonumber(ARGV[6]), ARGV[7] == '1', batch.from(ARGV, 8)
 local now, now_ms = time.now()
 
 -- read_matches returns the matches and the IDs of their tickets. A match has the indices of its first and last ticket.
--- The four values of ticket i begin at texts[match.texts + 4 * i], its two keys at all[match.keys + 2 * i]. The match's
--- own key starts with its mark after it was assigned.
+-- The four values of ticket i begin at texts[match.texts + 4 * i], its two keys at match_keys[match.keys + 2 * i]. The
+-- match's own key starts with its mark after it was assigned.
 local function read_matches()
   local matches, ids, text, key = {}, {}, 1, 1
   while text <= #texts do
     local first, count = #ids + 1, tonumber(texts[text + 2])
     local match = {
-      id = texts[text], record = texts[text + 1], key = all[key], first = first, last = #ids + count,
+      id = texts[text], record = texts[text + 1], key = match_keys[key], first = first, last = #ids + count,
       texts = text + 3 - 4 * first, keys = key + 1 - 2 * first,
     }
     for i = first, match.last do
@@ -79,42 +79,30 @@ local function values_of(matches)
   return values
 end
 
--- check returns when each ticket was created; a function that returns why ticket i cannot be assigned, or nil, and the
--- end of another token's claim in milliseconds; and whether there are no claims on any ticket. If it is free, a ticket
--- without a claim can be assigned.
-local function check(ids, free)
-  local created, expires = batch.replies('ZMSCORE', waiting_key, ids), batch.replies('ZMSCORE', expiries_key, ids)
-  local ends, unclaimed = batch.replies('ZMSCORE', proposed_key, ids), true
-  for i = 1, #ids do
-    unclaimed = unclaimed and not ends[i]
+-- reason returns why ticket i cannot be assigned, or nil, and the end of another token's claim in milliseconds. If it
+-- is free, a ticket without a claim can be assigned.
+local function reason(found, i, created_us, free)
+  if claims.gone(found, i, created_us, now_ms) then
+    return 'gone'
   end
-  local holders = unclaimed and {} or batch.replies('HMGET', claims_key, ids)
-  return created, function(i, created_us)
-    local other = created[i] and created_us ~= '' and tonumber(created[i]) ~= tonumber(created_us)
-    if not created[i] or other or not expires[i] or tonumber(expires[i]) <= now_ms then
-      return 'gone'
-    end
-    local held = ends[i] and tonumber(ends[i]) > now_ms
-    local mine = held and (holders[i] == token or any and claims.handed_out(holders[i]))
-    if held and not mine or not held and not free then
-      return 'claim', held and ends[i]
-    end
-  end, unclaimed
+  local ends, holder = claims.ending(found, i, now_ms), found.holders[i]
+  local mine = ends and (holder == token or any and claims.handed_out(holder))
+  if ends and not mine or not ends and not free then
+    return 'claim', ends
+  end
 end
 
--- take marks the tickets of a match as taken, if none is taken and all can be assigned. Otherwise it returns those that
--- can't be, each with the reason and the end of another token's claim or "".
-local function take(match, ids, taken, reason)
-  local conflicts = {}
-  for i = match.first, match.last do
-    local why, ends = reason(i, texts[match.texts + 4 * i + 1])
-    if taken[ids[i]] or why then
-      local n = #conflicts
-      conflicts[n + 1], conflicts[n + 2], conflicts[n + 3] = ids[i], taken[ids[i]] and 'gone' or why, ends or ''
-    else
-      taken[ids[i]] = match
+-- reserve marks the tickets of a match as taken, if none is taken and all can be assigned. Otherwise it returns those
+-- that can't be, each with the reason and the end of another token's claim or "".
+local function reserve(match, ids, taken, found, free)
+  local conflicts = claims.conflicts(ids, match.first, match.last, function(i)
+    if taken[ids[i]] then
+      return 'gone'
     end
-  end
+    local why, ends = reason(found, i, texts[match.texts + 4 * i + 1], free)
+    taken[ids[i]] = not why and match or nil
+    return why, ends
+  end)
   for i = match.first, #conflicts > 0 and match.last or 0 do
     if taken[ids[i]] == match then
       taken[ids[i]] = nil
@@ -124,8 +112,8 @@ local function take(match, ids, taken, reason)
 end
 
 -- decide returns an outcome for each match, without what assigning it returns, and the number of each status. If
--- barred, no match can be assigned now.
-local function decide(matches, ids, barred, reason)
+-- barred, no match can be assigned now. If they are free, tickets without a claim can be assigned.
+local function decide(matches, ids, barred, found, free)
   local values, taken, outcomes = values_of(matches), {}, {}
   local counts = {['OK'] = 0, ['EXISTS'] = 0, ['CONFLICT'] = 0, ['LEASE'] = 0}
   for at, match in ipairs(matches) do
@@ -134,7 +122,7 @@ local function decide(matches, ids, barred, reason)
     elseif barred then
       outcomes[at] = {'LEASE'}
     else
-      local conflicts = take(match, ids, taken, reason)
+      local conflicts = reserve(match, ids, taken, found, free)
       outcomes[at] = conflicts and {'CONFLICT', conflicts} or {'OK', {}, {}}
       values[match.key] = conflicts and values[match.key] or match.mark
     end
@@ -159,8 +147,9 @@ end
 
 local leads = fence ~= '' and lease.holder(director_key, now_ms) == fence
 local matches, ids = read_matches()
-local created, reason, unclaimed = check(ids, leads or any)
-local outcomes, counts = decide(matches, ids, fence ~= '' and not leads, reason)
+local queued = {waiting = waiting_key, expiries = expiries_key, proposed = proposed_key, claims = claims_key}
+local found = claims.read(queued, ids)
+local outcomes, counts = decide(matches, ids, fence ~= '' and not leads, found, leads or any)
 local writes = counts.OK + counts.CONFLICT > 0
 if writes then
   acl.require(outbox_key, 'ZREM', 'SREM', 'HDEL', 'SET', 'PEXPIREAT', 'XADD', 'HINCRBY')
@@ -170,16 +159,17 @@ local publishes, listening = nil, false
 if counts.OK > 0 then
   publishes, listening = published(matches, ids)
 end
-local ending, left, times, contents = time.decimal(now_ms + keep_ms), {}, {}, {}
+local ending, assigned_ids, times, contents = time.decimal(now_ms + keep_ms), {}, {}, {}
 for at, match in ipairs(matches) do
   local status, entries, waits = unpack(outcomes[at])
   for i = match.first, status == 'OK' and match.last or 0 do
-    local text, key, n, id = match.texts + 4 * i, match.keys + 2 * i, #left + 1, ids[i]
-    local epoch, content, keys = texts[text + 2], texts[text + 3], {ticket = all[key], assignment = all[key + 1]}
+    local text, key, n, id = match.texts + 4 * i, match.keys + 2 * i, #assigned_ids + 1, ids[i]
+    local keys = {ticket = match_keys[key], assignment = match_keys[key + 1]}
+    local epoch, content = texts[text + 2], texts[text + 3]
     local outbox = publishes[i] and outbox_key
     entries[#entries + 1] = assignment.put(keys, ending, id, content, outbox, match.id, epoch)
-    waits[#waits + 1] = time.decimal(math.max(now - created[i], 0))
-    left[n], times[n], contents[n] = id, created[i], content
+    waits[#waits + 1] = time.decimal(math.max(now - found.created[i], 0))
+    assigned_ids[n], times[n], contents[n] = id, found.created[i], content
   end
   if status == 'OK' then
     assignment.record(match.key, matched_key, now, keep_ms, match, waits)
@@ -192,9 +182,9 @@ end
 if counts.OK > 0 then
   local keys = {
     waiting = waiting_key, expiries = expiries_key, listening = listening and listening_key, matched = matched_key,
-    proposed = not unclaimed and proposed_key, claims = not unclaimed and claims_key, stats = stats_key,
+    proposed = not found.unclaimed and proposed_key, claims = not found.unclaimed and claims_key, stats = stats_key,
   }
-  local topic, notification = notify == '1' and assigned, notice.assigned(left, times, contents, most)
-  assignment.finish(now_ms, keys, left, topic, notification, publishes.some and outbox_key or matched_key)
+  local topic, notification = notify == '1' and assigned, notice.assigned(assigned_ids, times, contents, max_bytes)
+  assignment.finish(now_ms, keys, assigned_ids, topic, notification, publishes.some and outbox_key or matched_key)
 end
 return {counts.OK > 0 and 'OK' or counts.EXISTS > 0 and 'EXISTS' or 'CONFLICT', outcomes}

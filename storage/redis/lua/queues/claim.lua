@@ -27,45 +27,39 @@ if fence ~= '' and lease.holder(director_key, now_ms) ~= fence then
 end
 acl.require(claims_key, 'HSET', 'PEXPIREAT')
 local deadline = time.decimal(now_ms + hold_ms)
-local mine, held, gone = {}, {}, {}
+local keys = {expiries = expiries_key, proposed = proposed_key, claims = claims_key}
+local claimed, held, gone = {}, {}, {}
 
--- take holds those of some tickets that can be held, as long as there is room.
-local function take(some, room)
-  local expires = redis.call('ZMSCORE', expiries_key, unpack(some))
-  local ends = redis.call('ZMSCORE', proposed_key, unpack(some))
-  local holders = redis.call('HMGET', claims_key, unpack(some))
-  local scores, tokens = {}, {}
-  for i, id in ipairs(some) do
-    if not expires[i] or tonumber(expires[i]) <= now_ms then
+-- claim claims those of the tickets that can be claimed, up to a limit.
+local function claim(tickets, max)
+  local found, free = claims.read(keys, tickets), {}
+  for i, id in ipairs(tickets) do
+    local ends = claims.ending(found, i, now_ms)
+    if claims.gone(found, i, '', now_ms) then
       gone[#gone + 1] = id
-    elseif ends[i] and tonumber(ends[i]) > now_ms and holders[i] ~= token then
-      held[#held + 1], held[#held + 2] = id, ends[i]
-    elseif #scores < 2 * room then
-      mine[#mine + 1] = id
-      scores[#scores + 1], scores[#scores + 2] = deadline, id
-      tokens[#tokens + 1], tokens[#tokens + 2] = id, token
+    elseif ends and found.holders[i] ~= token then
+      held[#held + 1], held[#held + 2] = id, ends
+    elseif #free < max then
+      free[#free + 1], claimed[#claimed + 1] = id, id
     end
   end
-  if #scores > 0 then
-    redis.call('ZADD', proposed_key, unpack(scores))
-    redis.call('HSET', claims_key, unpack(tokens))
-  end
+  claims.hold(keys, free, token, deadline)
 end
 
 if #ids > 0 then
-  take(ids, #ids)
+  claim(ids, #ids)
 else
   local page = math.min(math.max(limit, 100), 1000)
   for at = 0, 19 * page, page do
-    local oldest = #mine < limit and redis.call('ZRANGE', waiting_key, at, at + page - 1) or {}
+    local oldest = #claimed < limit and redis.call('ZRANGE', waiting_key, at, at + page - 1) or {}
     if #oldest == 0 then
       break
     end
-    take(oldest, limit - #mine)
+    claim(oldest, limit - #claimed)
   end
   held, gone = {}, {}
 end
-if #mine > 0 then
+if #claimed > 0 then
   time.prolong(now_ms, hold_ms + time.DAY_MS, proposed_key, claims_key)
 end
-return {'OK', time.decimal(now), deadline, mine, held, gone}
+return {'OK', time.decimal(now), deadline, claimed, held, gone}

@@ -3,11 +3,11 @@
 --
 -- KEYS[1…] tickets  string  tickets, at most 250
 --
--- ARGV[1]  most  int  bytes after which it ends
+-- ARGV[1]  max_bytes  int  bytes after which it ends
 --
 -- Returns {"OK", {value or "", …}} with at least the first one.
 -- Safe to run twice: yes, it only reads.
-local tickets, most = batch.from(KEYS, 1), tonumber(ARGV[1])
+local tickets, max_bytes = batch.from(KEYS, 1), tonumber(ARGV[1])
 
 local STEP = 16 -- values that are read at once: each may be large
 local found, bytes = {}, 0
@@ -16,7 +16,7 @@ for first = 1, #tickets, STEP do
     found[#found + 1] = value or ''
     bytes = bytes + #found[#found]
   end
-  if bytes >= most then
+  if bytes >= max_bytes then
     break
   end
 end

@@ -9,7 +9,7 @@
 -- KEYS[5]  outbox     stream  assignments to be published to their channels
 -- KEYS[6]  director   string  the lease of the queue's director
 -- KEYS[7]  listening  set     IDs of waiting tickets whose assignments have to be published
--- KEYS[8…] both       string  of each attempt the ticket and its assignment
+-- KEYS[8…] ticket_keys       string  of each attempt the ticket and its assignment
 --
 -- ARGV[1]  nudges     string  sharded pub/sub channel of the queue
 -- ARGV[2]  feed       string  sharded pub/sub channel of its director
@@ -32,7 +32,7 @@
 -- attempt can undo it. Only CREATED changes anything else. Attempts with the same ID are decided in their order.
 -- Safe to run twice: yes, the second run finds the tickets of its own attempts, which are CREATED again.
 local waiting_key, expiries_key, proposed_key, changes_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local outbox_key, director_key, listening_key, both = KEYS[5], KEYS[6], KEYS[7], batch.from(KEYS, 8)
+local outbox_key, director_key, listening_key, ticket_keys = KEYS[5], KEYS[6], KEYS[7], batch.from(KEYS, 8)
 local nudges, feed, delivered, texts = ARGV[1], ARGV[2], tonumber(ARGV[3]), batch.from(ARGV, 4)
 local now, now_ms = time.now()
 
@@ -49,7 +49,7 @@ local function read_attempts()
       at = at, id = id, ttl_ms = tonumber(ttl_ms), keep_ms = tonumber(keep_ms), max_tickets = tonumber(max_tickets),
       attempt = attempt, epoch = epoch, has_channel = has_channel == '1',
       value = ' ' .. ttl_ms .. ' ' .. keep_ms .. ' ' .. life_ms .. ' ' .. attempt .. ' ' .. epoch .. ' ' .. spec,
-      ticket = both[2 * at - 1], assignment = both[2 * at],
+      ticket = ticket_keys[2 * at - 1], assignment = ticket_keys[2 * at],
     }
   end
   return attempts
@@ -94,10 +94,10 @@ acl.require(changes_key, 'SADD', 'XADD', 'ZREM', 'PEXPIREAT', 'ZADD')
 if delivered > 0 then
   redis.call('XDEL', outbox_key, unpack(texts, 1, delivered))
 end
-local news, outcomes, left, made, longest_ms = nil, {}, read_attempts(), 0, 0
-while #left > 0 do
+local news, outcomes, remaining, made, longest_ms = nil, {}, read_attempts(), 0, 0
+while #remaining > 0 do
   local firsts, values, waiting, new = nil, nil, nil, {}
-  firsts, values, left = first_of_each(left)
+  firsts, values, remaining = first_of_each(remaining)
   news = news or changes.begin(now_ms, changes_key, values[#values], {nudges, feed})
   for i, attempt in ipairs(firsts) do
     local outcome = existing(attempt, values[i])

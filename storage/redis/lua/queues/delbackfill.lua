@@ -7,7 +7,7 @@
 -- KEYS[3]  claims     hash    tokens of the claims, by ID
 -- KEYS[4]  director   string  the lease of the queue's director
 -- KEYS[5]  changes    stream  tickets that were created, cancelled or released
--- KEYS[6…] each       hash    the backfills
+-- KEYS[6…] backfill_keys hash  the backfills
 --
 -- ARGV[1]  which   string  "ended": only those whose lives have ended; "new": only those of generation 1; or "all"
 -- ARGV[2]  nudges  string  sharded pub/sub channel of the queue
@@ -17,13 +17,13 @@
 -- Returns {"OK", removed, seen}: how many were removed, of how many.
 -- Safe to run twice: yes, the second run finds none.
 local backfills_key, proposed_key, claims_key = KEYS[1], KEYS[2], KEYS[3]
-local director_key, changes_key, each = KEYS[4], KEYS[5], batch.from(KEYS, 6)
+local director_key, changes_key, backfill_keys = KEYS[4], KEYS[5], batch.from(KEYS, 6)
 local which, nudges, feed, ids = ARGV[1], ARGV[2], ARGV[3], batch.from(ARGV, 4)
 
 local _, now_ms = time.now()
 local gone, tokens, tickets, seen = {}, {}, {}, 0
 for i, expires in ipairs(batch.replies('ZMSCORE', backfills_key, ids)) do
-  local fields = expires and redis.call('HMGET', each[i], 'generation', 'tickets')
+  local fields = expires and redis.call('HMGET', backfill_keys[i], 'generation', 'tickets')
   local wanted = which == 'all' or which == 'ended' and expires and tonumber(expires) <= now_ms
     or which == 'new' and fields and fields[1] == '1'
   seen = i
@@ -43,13 +43,13 @@ end
 acl.require(changes_key, 'ZREM', 'DEL', 'HDEL', 'XADD', 'PEXPIREAT')
 local news = changes.begin(now_ms, changes_key, redis.call('GET', director_key), {nudges, feed})
 local at = 0
-local mine = claims.held(claims_key, tickets, function(holder)
+local claimed = claims.select(claims_key, tickets, function(holder)
   at = at + 1
   return claims.is(holder, tokens[at])
 end)
-claims.release(now_ms, {proposed = proposed_key, claims = claims_key, changes = changes_key}, mine, news)
+claims.release(now_ms, {proposed = proposed_key, claims = claims_key, changes = changes_key}, claimed, news)
 for _, i in ipairs(gone) do
-  redis.call('DEL', each[i])
+  redis.call('DEL', backfill_keys[i])
   redis.call('ZREM', backfills_key, ids[i])
 end
 return {'OK', #gone, seen}

@@ -23,11 +23,11 @@ if #ids == 0 then
   ids = redis.call('ZRANGE', proposed_key, from, from + batch.SIZE - 1)
   more = #ids == batch.SIZE and from + #ids or nil
 end
-local mine = claims.held(claims_key, ids, claims.handed_out)
-if #mine == 0 then
+local claimed = claims.select(claims_key, ids, claims.handed_out)
+if #claimed == 0 then
   return {'OK', more and time.decimal(more) or ''}
 end
 acl.require(changes_key, 'ZREM', 'HDEL', 'XADD', 'PEXPIREAT')
 local news = changes.begin(now_ms, changes_key, redis.call('GET', director_key), {nudges, feed})
-claims.release(now_ms, {proposed = proposed_key, claims = claims_key, changes = changes_key}, mine, news)
-return {'OK', more and time.decimal(more - #mine) or ''}
+claims.release(now_ms, {proposed = proposed_key, claims = claims_key, changes = changes_key}, claimed, news)
+return {'OK', more and time.decimal(more - #claimed) or ''}

@@ -6,13 +6,13 @@
 -- KEYS[3]  proposed   zset    IDs of claimed tickets, by the ends of the claims, in milliseconds
 -- KEYS[4]  claims     hash    tokens of the claims, by ID
 -- KEYS[5]  backfills  zset    IDs of backfills, by the ends of their lives, in milliseconds
--- KEYS[6…] each       hash    the backfill of each match that has one
+-- KEYS[6…] backfill_keys hash    the backfill of each match that has one
 --
--- ARGV[1]  hold_ms  int     from now to the end of the claims
--- ARGV[2]  ttl_ms   int     life of a new backfill without an acknowledgement
--- ARGV[3]  most     int     backfills at most
--- ARGV[4]  crowd    int     tickets associated with a backfill at most
--- ARGV[5…] texts    string  of each match three values, then four if it has a backfill, then two of each ticket:
+-- ARGV[1]  hold_ms        int  from now to the end of the claims
+-- ARGV[2]  ttl_ms         int  life of a new backfill without an acknowledgement
+-- ARGV[3]  max_backfills  int  backfills at most
+-- ARGV[4]  max_tickets    int  tickets associated with a backfill at most
+-- ARGV[5…] texts          string  of each match three values, then four if it has a backfill, then two of each ticket:
 --                           attempt     string  ULID of the request, a dash and the match's number: the token of the
 --                                               claims, after the backfill if the match has one
 --                           tickets     int     number of its tickets
@@ -32,8 +32,9 @@
 -- The last three change nothing.
 -- Safe to run twice: yes, the second run finds its claims and its attempts.
 local waiting_key, expiries_key, proposed_key, claims_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local backfills_key, each = KEYS[5], batch.from(KEYS, 6)
-local hold_ms, ttl_ms, most, crowd = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), tonumber(ARGV[4])
+local backfills_key, backfill_keys = KEYS[5], batch.from(KEYS, 6)
+local hold_ms, ttl_ms = tonumber(ARGV[1]), tonumber(ARGV[2])
+local max_backfills, max_tickets = tonumber(ARGV[3]), tonumber(ARGV[4])
 local texts = batch.from(ARGV, 5)
 local now, now_ms = time.now()
 
@@ -48,7 +49,7 @@ local function read_matches()
     if kind ~= '' then
       match.id, match.generation = texts[text], texts[text + 1]
       match.content, match.persistent = texts[text + 2], texts[text + 3]
-      match.key, match.token = each[key], claims.backfill(match.id) .. '-' .. attempt
+      match.key, match.token = backfill_keys[key], claims.backfill(match.id) .. '-' .. attempt
       text, key = text + 4, key + 1
     end
     match.texts = text - 2 * match.first
@@ -61,29 +62,20 @@ local function read_matches()
 end
 
 local matches, ids = read_matches()
-local created, expiries = batch.replies('ZMSCORE', waiting_key, ids), batch.replies('ZMSCORE', expiries_key, ids)
-local ends, holders = batch.replies('ZMSCORE', proposed_key, ids), batch.replies('HMGET', claims_key, ids)
+local keys = {waiting = waiting_key, expiries = expiries_key, proposed = proposed_key, claims = claims_key}
+local found = claims.read(keys, ids)
 local ending, taken, backfills = time.decimal(now_ms + hold_ms), {}, nil
 
--- conflicts returns the tickets of a match that can't be claimed, each with the reason and the end of the other claim.
-local function conflicts(match)
-  local found = {}
-  for i = match.first, match.last do
-    local id, created_us, why, until_ms = ids[i], texts[match.texts + 2 * i + 1], nil, ''
-    local other = created[i] and created_us ~= '' and tonumber(created[i]) ~= tonumber(created_us)
-    if not created[i] or other or not expiries[i] or tonumber(expiries[i]) <= now_ms then
-      why = 'gone'
-    elseif taken[id] then
-      why, until_ms = 'claim', ending
-    elseif ends[i] and tonumber(ends[i]) > now_ms and holders[i] ~= match.token then
-      why, until_ms = 'claim', ends[i]
-    end
-    if why then
-      local n = #found
-      found[n + 1], found[n + 2], found[n + 3] = id, why, until_ms
-    end
+-- reason returns why ticket i can't be claimed for a match, or nil, and the end of the other claim.
+local function reason(match, i)
+  local ends = claims.ending(found, i, now_ms)
+  if claims.gone(found, i, texts[match.texts + 2 * i + 1], now_ms) then
+    return 'gone'
+  elseif taken[ids[i]] then
+    return 'claim', ending
+  elseif ends and found.holders[i] ~= match.token then
+    return 'claim', ends
   end
-  return found
 end
 
 -- prepare returns the fields of the match's backfill as they become, and the end of its life; or nil and an outcome.
@@ -94,14 +86,14 @@ local function prepare(match)
     return fields, expires, true
   elseif match.kind == 'old' then
     if not fields or tonumber(fields.generation) ~= tonumber(match.generation) or
-      #backfill.list(fields.tickets) + match.last - match.first >= crowd then
+      #backfill.list(fields.tickets) + match.last - match.first >= max_tickets then
       return nil, {'CHANGED'}
     end
     fields.generation, fields.content = time.decimal(fields.generation + 1), match.content
     return fields, expires
   end
   backfills = backfills or redis.call('ZCOUNT', backfills_key, '(' .. time.decimal(now_ms), '+inf')
-  if backfills >= most then
+  if backfills >= max_backfills then
     return nil, {'FULL'}
   end
   return {
@@ -119,23 +111,18 @@ local function hand_out(match)
       return expires
     end
   end
-  local found = repeated and {} or conflicts(match)
-  if #found > 0 then
-    return {'CONFLICT', found}
+  local conflicts = repeated and {} or claims.conflicts(ids, match.first, match.last, function(i)
+    return reason(match, i)
+  end)
+  if #conflicts > 0 then
+    return {'CONFLICT', conflicts}
   end
-  local scores, tokens, of = {}, {}, {}
+  local claimed = {}
   for i = match.first, repeated and 0 or match.last do
-    taken[ids[i]], of[#of + 1] = true, ids[i]
-    scores[#scores + 1], scores[#scores + 2] = ending, ids[i]
-    tokens[#tokens + 1], tokens[#tokens + 2] = ids[i], match.token
+    taken[ids[i]], claimed[#claimed + 1] = true, ids[i]
   end
-  batch.each(scores, function(...)
-    redis.call('ZADD', proposed_key, ...)
-  end)
-  batch.each(tokens, function(...)
-    redis.call('HSET', claims_key, ...)
-  end)
-  local held = repeated and match.first <= match.last and ends[match.first] or ending
+  claims.hold(keys, claimed, match.token, ending)
+  local held = repeated and match.first <= match.last and found.ends[match.first] or ending
   if not fields then
     return {'OK', held}
   end
@@ -150,7 +137,7 @@ local function hand_out(match)
   for _, id in ipairs(backfill.list(fields.tickets)) do
     associated[id] = true
   end
-  for _, id in ipairs(of) do -- it has those that were released and are handed out again
+  for _, id in ipairs(claimed) do -- it has those that were released and are handed out again
     new[#new + 1] = not associated[id] and id or nil
   end
   fields.tickets = fields.tickets .. backfill.text(new)

@@ -7,7 +7,7 @@
 --
 -- ARGV[1] id          string  the backfill's
 -- ARGV[2] ttl_ms      int     its life without an acknowledgement
--- ARGV[3] most        int     backfills at most, this one included
+-- ARGV[3] max         int     backfills at most, this one included
 -- ARGV[4] content     string  protobuf
 -- ARGV[5] persistent  string  protobuf
 -- ARGV[6] nudges      string  sharded pub/sub channel of the queue
@@ -15,14 +15,14 @@
 -- Returns {"OK", {expires_ms, generation, created_us, content, persistent, tickets}}, or {"FULL"}.
 -- Safe to run twice: yes, the second run finds the backfill.
 local backfills_key, backfill_key, director_key = KEYS[1], KEYS[2], KEYS[3]
-local id, ttl_ms, most = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
+local id, ttl_ms, max = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local content, persistent, nudges = ARGV[4], ARGV[5], ARGV[6]
 
 local now, now_ms = time.now()
 local fields, expires = backfill.state(now_ms, backfills_key, backfill_key, id)
 if fields then
   return {'OK', backfill.reply(fields, expires)}
-elseif redis.call('ZCOUNT', backfills_key, '(' .. time.decimal(now_ms), '+inf') >= most then
+elseif redis.call('ZCOUNT', backfills_key, '(' .. time.decimal(now_ms), '+inf') >= max then
   return {'FULL'}
 end
 acl.require(backfill_key, 'HSET', 'PEXPIREAT', 'ZADD')

@@ -3,10 +3,10 @@
 -- reply is large: the caller repeats the call with the others.
 --
 -- KEYS[1]  backfills  zset  IDs of backfills, by the ends of their lives, in milliseconds
--- KEYS[2…] each       hash  the backfills, at most 1,000
+-- KEYS[2…] backfill_keys hash  the backfills, at most 1,000
 --
 -- ARGV[1]  ttl_ms  int     their lives from now on
--- ARGV[2]  most    int     bytes of contents after which it ends
+-- ARGV[2]  max_bytes int     bytes of contents after which it ends
 -- ARGV[3]  ids     string  of the backfills, in the order of their keys, each after a blank
 --
 -- Returns {"OK", {value, …}} with the values of at least the first backfill, one backfill after the other: "OK",
@@ -14,7 +14,7 @@
 -- assigned or ""; "TICKETS" and the IDs of tickets that may have to be assigned, each after a blank; "NO_BACKFILL"; or
 -- "EXPIRED". Only OK changes anything.
 -- Safe to run twice: yes.
-local backfills_key, ttl_ms, most, ids = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2]), backfill.list(ARGV[3])
+local backfills_key, ttl_ms, max_bytes, ids = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2]), backfill.list(ARGV[3])
 
 -- A call is expensive for Redis by its values: its arguments, its tables, and the tables in its reply.
 local _, now_ms = time.now()
@@ -42,7 +42,7 @@ for i, expires in ipairs(redis.call('ZMSCORE', backfills_key, unpack(ids))) do
       late[#late + 1] = KEYS[i + 1]
     end
   end
-  if bytes >= most then
+  if bytes >= max_bytes then
     break
   end
 end

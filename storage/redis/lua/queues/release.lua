@@ -17,10 +17,10 @@
 local proposed_key, claims_key, director_key, changes_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local token, nudges, feed, ids = ARGV[1], ARGV[2], ARGV[3], batch.from(ARGV, 4)
 
-local mine = claims.held(claims_key, ids, function(holder)
+local claimed = claims.select(claims_key, ids, function(holder)
   return claims.is(holder, token)
 end)
-if #mine == 0 then
+if #claimed == 0 then
   return {'OK'}
 end
 -- The director must be notified of tickets that others release.
@@ -29,5 +29,5 @@ local foreign = time.decimal((lease.parse(director))) ~= string.match(token, '^[
 acl.require(changes_key, 'HDEL', foreign and 'XADD' or 'HDEL', 'PEXPIREAT')
 local _, now_ms = time.now()
 local news = foreign and changes.begin(now_ms, changes_key, director, {nudges, feed})
-claims.release(now_ms, {proposed = proposed_key, claims = claims_key, changes = changes_key}, mine, news)
+claims.release(now_ms, {proposed = proposed_key, claims = claims_key, changes = changes_key}, claimed, news)
 return {'OK'}

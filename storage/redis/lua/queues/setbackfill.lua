@@ -32,11 +32,11 @@ end
 acl.require(changes_key, 'HSET', 'PEXPIREAT', 'ZREM', 'HDEL', 'XADD')
 local news = changes.begin(now_ms, changes_key, redis.call('GET', director_key), {nudges, feed})
 local token = claims.backfill(id)
-local mine = claims.held(claims_key, backfill.list(fields.tickets), function(holder)
+local claimed = claims.select(claims_key, backfill.list(fields.tickets), function(holder)
   return claims.is(holder, token)
 end)
 
 fields.generation, fields.content, fields.tickets = time.decimal(fields.generation + 1), content, ''
 backfill.change(backfill_key, fields, expires, attempt)
-claims.release(now_ms, {proposed = proposed_key, claims = claims_key, changes = changes_key}, mine, news)
+claims.release(now_ms, {proposed = proposed_key, claims = claims_key, changes = changes_key}, claimed, news)
 return {'OK', backfill.reply(fields, expires)}

@@ -21,16 +21,16 @@ if lease.holder(director_key, now_ms) ~= fence then
   return {'LEASE'}
 end
 -- The token of a claim has the fence of the director that made it. Other tokens are left alone.
-local over = {}
+local ended = {}
 for i, token in ipairs(redis.call('HMGET', claims_key, unpack(ids))) do
   local of = token and string.match(token, claims.DIRECTOR)
   if of and of ~= fence then
-    over[#over + 1] = ids[i]
+    ended[#ended + 1] = ids[i]
   end
 end
-if #over > 0 then
+if #ended > 0 then
   acl.require(claims_key, 'HDEL', 'ZREM')
-  redis.call('ZREM', proposed_key, unpack(over))
-  redis.call('HDEL', claims_key, unpack(over))
+  redis.call('ZREM', proposed_key, unpack(ended))
+  redis.call('HDEL', claims_key, unpack(ended))
 end
-return {'OK', over}
+return {'OK', ended}

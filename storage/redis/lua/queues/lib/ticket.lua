@@ -25,11 +25,11 @@ function ticket.state(now_ms, id, keys)
 end
 
 -- ATTEMPTS matches a ticket's attempts: those that created it or found it. Each may have reported the ticket to its
--- client, so the ticket is undone only with the last of them. Beyond MOST_ATTEMPTS characters the word "more" is added
--- instead of an attempt, and the ticket is never undone.
+-- client, so the ticket is undone only with the last of them. Beyond MAX_ATTEMPTS_LENGTH characters the word "more" is
+-- added instead of an attempt, and the ticket is never undone.
 ticket.ATTEMPTS = '^(S(%d+) %d+ %d+ %d+ )([%w,]+)()'
 
-ticket.MOST_ATTEMPTS = 8 * 27
+ticket.MAX_ATTEMPTS_LENGTH = 8 * 27
 
 -- adopt adds an attempt to those of a waiting ticket. For its first attempt it returns when the ticket was created.
 function ticket.adopt(ticket_key, value, status, attempt)
@@ -39,7 +39,7 @@ function ticket.adopt(ticket_key, value, status, attempt)
   elseif string.sub(attempts, 1, #attempt) == attempt then
     return made
   end
-  local word = #attempts < ticket.MOST_ATTEMPTS and attempt or 'more'
+  local word = #attempts < ticket.MAX_ATTEMPTS_LENGTH and attempt or 'more'
   if not string.find(attempts, word, 1, true) then
     redis.call('SET', ticket_key, head .. attempts .. ',' .. word .. string.sub(value, at), 'KEEPTTL')
   end
@@ -51,9 +51,9 @@ function ticket.disown(ticket_key, value, attempt)
   if not head or attempts == attempt then
     return head ~= nil
   end
-  local left = string.gsub(',' .. attempts, ',' .. attempt, '')
-  if #left <= #attempts then
-    redis.call('SET', ticket_key, head .. string.sub(left, 2) .. string.sub(value, at), 'KEEPTTL')
+  local remaining = string.gsub(',' .. attempts, ',' .. attempt, '')
+  if #remaining <= #attempts then
+    redis.call('SET', ticket_key, head .. string.sub(remaining, 2) .. string.sub(value, at), 'KEEPTTL')
   end
   return false
 end
