@@ -29,8 +29,8 @@ const MaxUserMatchTickets = 10_000
 // and the extensions are in the assignment of each ticket.
 const MaxAssignmentBytes = 16 << 20
 
-// Assignments returns the match for the store to assign: the Assignment of each ticket of a proposal, as JSON, and an
-// AssignedMatch as its record. An extension of the assigner replaces an extension of the match function with the same
+// Assignments returns the match for the store to assign: the Assignment of each ticket of a proposal, as JSON, and the
+// record for ParseMatch. An extension of the assigner replaces an extension of the match function with the same
 // name. Errors: fault.SlugInvalidTicket beyond MaxAssignmentBytes.
 func (d *Definition) Assignments(p *Proposal, place Allocation) (AssignMatch, error) {
 	shared, err := writeShared(Assignment{
@@ -57,6 +57,19 @@ func (d *Definition) Assignments(p *Proposal, place Allocation) (AssignMatch, er
 		}
 	}
 	return match, nil
+}
+
+// AppendOutgoing appends the entries of the outbox for a match that was assigned just now: those of the tickets that
+// have one, by AssignOutcome.Entries. trace is that of the entries.
+func (m *AssignMatch) AppendOutgoing(to []OutboxEntry, entries []string, trace string) []OutboxEntry {
+	for i, entry := range entries {
+		if entry != "" {
+			t := &m.Assignments[i]
+			to = append(to, OutboxEntry{Entry: entry, TicketID: t.ID, MatchID: m.ID, Epoch: t.Epoch, Content: t.Content,
+				Trace: trace})
+		}
+	}
+	return to
 }
 
 // TooLargeAssignments returns the error of assignments that have more than MaxAssignmentBytes together.
@@ -163,20 +176,20 @@ func appendIDs(content []byte, member string, teams [][]*Ticket, except string) 
 	return append(content, `"]`...)
 }
 
-// AssignedMatch is the record of an assigned match.
+// AssignedMatch is an assigned match.
 type AssignedMatch struct {
-	ID         string                     `json:"matchId"`
+	ID         string                     `json:"id"`
 	Queue      string                     `json:"queue"`
+	AssignTime time.Time                  `json:"assignTime"` // of the storage's clock, in microseconds, UTC
 	Connection string                     `json:"connection"`
-	Teams      [][]MatchedTicket          `json:"teams"`
+	Teams      [][]MatchedTicket          `json:"teams"`                // in order, which assignments count from 0
 	Extensions map[string]json.RawMessage `json:"extensions,omitempty"` // as in its assignments
-	AssignTime time.Time                  `json:"-"`                    // of the storage's clock, in microseconds
 }
 
 // MatchedTicket is a ticket of a match.
 type MatchedTicket struct {
 	ID      string `json:"id"`
-	Players int    `json:"players,omitempty"` // number of players, if more than one
+	Players int    `json:"players"` // number of players
 }
 
 // maxRecordBytes is the largest record of a match that includes the match's extensions.
@@ -184,14 +197,25 @@ const maxRecordBytes = 64 << 10
 
 // ParseMatch parses the record of a match from a store.
 func ParseMatch(record []byte, at time.Time) (AssignedMatch, error) {
-	m := AssignedMatch{AssignTime: at}
+	var m struct {
+		ID string `json:"matchId"`
+		AssignedMatch
+	}
 	if err := json.Unmarshal(record, &m); err != nil {
 		return AssignedMatch{}, fmt.Errorf("malformed record of a match: %w", err)
 	}
-	return m, nil
+	m.AssignedMatch.ID, m.AssignTime = m.ID, at.UTC()
+	for _, team := range m.Teams {
+		for i := range team {
+			team[i].Players = max(team[i].Players, 1)
+		}
+	}
+	return m.AssignedMatch, nil
 }
 
-// record returns an AssignedMatch as JSON. IDs need no escapes. Extensions are omitted if it would be too large.
+// record returns the record of a match, for ParseMatch: an AssignedMatch as JSON whose ID is named as in an Assignment,
+// without AssignTime, and with Players if these are several. IDs need no escapes. Extensions are omitted if it would be
+// too large.
 func (s *sharedJSON) record(teams [][]*Ticket, tickets int) []byte {
 	const frame, perTicket = 32, 48
 	record := make([]byte, 0, frame+len(s.before)+len(s.after)+perTicket*tickets)

@@ -3,6 +3,7 @@ package matchmaking
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 )
 
@@ -16,13 +17,7 @@ type Proposal struct {
 }
 
 // Tickets returns the proposal's tickets, team by team.
-func (p Proposal) Tickets() []*Ticket {
-	var all []*Ticket
-	for _, team := range p.Teams {
-		all = append(all, team...)
-	}
-	return all
-}
+func (p Proposal) Tickets() []*Ticket { return slices.Concat(p.Teams...) }
 
 // Matcher proposes matches of the tickets added to it. It keeps state between rounds, so that the cost of a round
 // depends on the changes, not on the number of waiting tickets. Its methods are called by one goroutine at a time.
@@ -75,4 +70,12 @@ type Allocation struct {
 	Connection string
 	Extensions map[string]json.RawMessage
 	Token      string // for the assigner's own use in Release
+}
+
+// AcceptanceCounts counts the other tickets with which a waiting ticket could be matched.
+type AcceptanceCounts struct {
+	Others     int `json:"others"`     // that ask for the same match: in the same pool, of the same teams
+	Accepts    int `json:"accepts"`    // of those, that the ticket accepts, by its criteria as they are widened now
+	AcceptedBy int `json:"acceptedBy"` // of those, that accept the ticket
+	Candidates int `json:"candidates"` // of those, with which it can be in a match of two
 }

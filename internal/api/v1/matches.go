@@ -3,7 +3,6 @@ package v1
 import (
 	"net/http"
 
-	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/internal/access"
 	"github.com/tidemark-dev/tidemark/internal/api/web"
 	"github.com/tidemark-dev/tidemark/internal/matchmaking"
@@ -31,15 +30,5 @@ func (h *matches) show(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	answer := client.Match{
-		ID: m.ID, Queue: m.Queue, AssignTime: m.AssignTime.UTC(), Connection: m.Connection, Extensions: m.Extensions,
-		Teams: make([][]client.MatchedTicket, len(m.Teams)),
-	}
-	for i, team := range m.Teams {
-		answer.Teams[i] = make([]client.MatchedTicket, len(team))
-		for j, t := range team {
-			answer.Teams[i][j] = client.MatchedTicket{ID: t.ID, Players: max(t.Players, 1)}
-		}
-	}
-	return c.Value(http.StatusOK, answer)
+	return c.Value(http.StatusOK, m)
 }

@@ -156,11 +156,8 @@ func waitingOf(r insight.Report) *client.Waiting {
 		answer.Statistics[i] = client.WaitingByRange{Name: s.Name, Ranges: ranges}
 	}
 	for i, t := range r.Longest {
-		answer.Longest[i] = client.LongWaitingTicket{ID: t.ID, WaitMillis: t.Wait.Milliseconds(), Players: t.Players}
-		if t.Acceptance != nil {
-			counts := client.Acceptance(*t.Acceptance)
-			answer.Longest[i].Acceptance = &counts
-		}
+		answer.Longest[i] = client.LongWaitingTicket{ID: t.ID, WaitMillis: t.Wait.Milliseconds(), Players: t.Players,
+			Acceptance: (*client.Acceptance)(t.Acceptance)}
 	}
 	return answer
 }

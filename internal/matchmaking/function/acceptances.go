@@ -8,14 +8,6 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/matchmaking"
 )
 
-// Acceptance counts the other tickets with which a ticket could be matched.
-type Acceptance struct {
-	Others     int // that ask for the same match: in the same pool, of the same teams
-	Accepts    int // of those, that the ticket accepts
-	AcceptedBy int // of those, that accept the ticket
-	Candidates int // of those, with which it can be in a match of two
-}
-
 // Crowd is tickets that wait at the same time, with the pools that they pass.
 type Crowd struct {
 	Tickets []*matchmaking.Ticket
@@ -40,7 +32,7 @@ func PoolsOf(p matchmaking.Profile, t *matchmaking.Ticket) []int {
 // Acceptances returns, for the first tickets of a crowd, how many others a built-in match function could match them
 // with. For first-come every ticket accepts every other one. It returns nil for match functions that aren't built in.
 // It compares each of the first tickets with all tickets, and fails only with ctx.
-func Acceptances(ctx context.Context, m matchmaking.Match, c Crowd, first int) ([]Acceptance, error) {
+func Acceptances(ctx context.Context, m matchmaking.Match, c Crowd, first int) ([]matchmaking.AcceptanceCounts, error) {
 	if m.Function != matchmaking.MatchFirstCome && m.Function != matchmaking.MatchCriteria {
 		return nil, nil
 	}
@@ -53,14 +45,14 @@ func Acceptances(ctx context.Context, m matchmaking.Match, c Crowd, first int) (
 			entries[i].widen(criteria.rules, c.Now)
 		}
 	}
-	answers := make([]Acceptance, min(first, len(c.Tickets)))
+	answers := make([]matchmaking.AcceptanceCounts, min(first, len(c.Tickets)))
 	for i := range answers {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		for j, other := range entries {
 			if i != j && forms[i] == forms[j] && c.acquainted(i, j) {
-				answers[i].count(criteria.rules, entries[i], other)
+				criteria.rules.count(&answers[i], entries[i], other)
 			}
 		}
 	}
@@ -72,7 +64,7 @@ func (c *Crowd) acquainted(a, b int) bool {
 	return slices.ContainsFunc(c.Pools[a], func(pool int) bool { return slices.Contains(c.Pools[b], pool) })
 }
 
-func (a *Acceptance) count(r *rules, e, other *entry) {
+func (r *rules) count(a *matchmaking.AcceptanceCounts, e, other *entry) {
 	a.Others++
 	if e.accepts(other) {
 		a.Accepts++

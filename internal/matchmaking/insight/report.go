@@ -46,7 +46,7 @@ type Ticket struct {
 	ID         string
 	Wait       time.Duration
 	Players    int
-	Acceptance *function.Acceptance // among the examined tickets; nil: the match function isn't a built-in one
+	Acceptance *matchmaking.AcceptanceCounts // among the examined tickets; nil: the match function isn't a built-in one
 }
 
 // Examine makes a report of a queue's waiting tickets, the oldest first. Its only error is that of ctx.

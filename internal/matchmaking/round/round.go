@@ -22,16 +22,10 @@ type Round struct {
 	MaxClaimed      int // tickets in matches that are being made
 }
 
-// Match is a proposal that was chosen.
-type Match struct {
-	matchmaking.Proposal
-	Members []*matchmaking.Ticket // its tickets, as the pool has them
-}
-
 // Result is the result of a round.
 type Result struct {
-	Matches []Match
-	Refused int // proposals that cannot be matches
+	Matches []matchmaking.Proposal // those that were chosen, with the tickets that the pool has
+	Refused int                    // proposals that cannot be matches
 	// Err is the error of the match function or of the evaluator; with matches it only describes the last refused
 	// proposal.
 	Err error
@@ -149,7 +143,7 @@ func (f *Result) choose(p *Pool, chosen []matchmaking.Proposal) {
 			continue
 		}
 		names[m.ID] = true
-		for _, t := range m.Members {
+		for _, t := range m.Tickets() {
 			p.Claim(t.ID)
 		}
 		f.Matches = append(f.Matches, m)
@@ -161,38 +155,41 @@ func (f *Result) choose(p *Pool, chosen []matchmaking.Proposal) {
 func (f *Result) holdBack(p *Pool, maxClaimed int) {
 	for len(f.Matches) > 1 && p.Claimed() > maxClaimed {
 		last := f.Matches[len(f.Matches)-1]
-		for _, t := range last.Members {
+		for _, t := range last.Tickets() {
 			p.Unclaim(t)
 		}
 		f.Matches = f.Matches[:len(f.Matches)-1]
 	}
 }
 
-// check returns a proposal as a match. All its tickets must be available, and there must be at least one.
-func check(tickets *Pool, p matchmaking.Proposal) (Match, error) {
+// check returns a proposal as a match of the pool's tickets. All of them must be available, and there must be at least
+// one.
+func check(pool *Pool, p matchmaking.Proposal) (matchmaking.Proposal, error) {
 	if err := matchmaking.CheckMatchID(p.ID); err != nil {
-		return Match{}, err
+		return p, err
 	}
 	if err := checkSize(&p); err != nil {
-		return Match{}, err // an evaluator can return proposals of its own
+		return p, err // an evaluator can return proposals of its own
 	}
-	m := Match{Proposal: p}
-	for _, team := range p.Teams {
+	var members []*matchmaking.Ticket
+	teams := make([][]*matchmaking.Ticket, len(p.Teams))
+	for i, team := range p.Teams {
 		for _, ticket := range team {
-			known := tickets.Available(ticket.ID)
-			if known == nil {
-				return Match{}, fmt.Errorf("match %s has the ticket %s, which is not available", p.ID, ticket.ID)
+			available := pool.Available(ticket.ID)
+			if available == nil {
+				return p, fmt.Errorf("match %s has the ticket %s, which is not available", p.ID, ticket.ID)
 			}
-			if slices.Contains(m.Members, known) {
-				return Match{}, fmt.Errorf("match %s has the ticket %s twice", p.ID, ticket.ID)
+			if slices.Contains(members, available) {
+				return p, fmt.Errorf("match %s has the ticket %s twice", p.ID, ticket.ID)
 			}
-			m.Members = append(m.Members, known)
+			members, teams[i] = append(members, available), append(teams[i], available)
 		}
 	}
-	if len(m.Members) == 0 {
-		return Match{}, fmt.Errorf("match %s has no tickets", p.ID)
+	if len(members) == 0 {
+		return p, fmt.Errorf("match %s has no tickets", p.ID)
 	}
-	return m, nil
+	p.Teams = teams
+	return p, nil
 }
 
 // checkSize returns an error if a proposal has more tickets or players than a match can have.

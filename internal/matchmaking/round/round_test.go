@@ -168,7 +168,7 @@ func TestRound(t *testing.T) {
 				queue, made := matchmaking.QueueOf(m.ID)
 				require.True(t, made && queue == "duel" || slices.Contains(test.names, m.ID), m.ID)
 				var ids []string
-				for _, member := range m.Members {
+				for _, member := range m.Tickets() {
 					ids = append(ids, member.ID)
 				}
 				got, claims = append(got, ids), claims+len(ids)

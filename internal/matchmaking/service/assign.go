@@ -176,15 +176,7 @@ func (a *assigning) pass(ctx context.Context) error {
 // assigned counts an assigned match, and hands its assignments to the relay.
 func (a *assigning) assigned(m *matchmaking.AssignMatch, o *matchmaking.AssignOutcome) {
 	a.o.Metrics.Queue(a.queue.Name).Matched(o.Waits)
-	var entries []matchmaking.OutboxEntry
-	for i, entry := range o.Entries {
-		if entry != "" {
-			t := &m.Assignments[i]
-			entries = append(entries, matchmaking.OutboxEntry{Entry: entry, TicketID: t.ID, MatchID: m.ID, Epoch: t.Epoch,
-				Content: t.Content})
-		}
-	}
-	a.offer(a.queue.Name, entries)
+	a.offer(a.queue.Name, m.AppendOutgoing(nil, o.Entries, ""))
 }
 
 // leaveOut removes tickets from the matches that are left, and records those of them that aren't assigned as they

@@ -181,12 +181,13 @@ func (s *queueSimulation) match(ctx context.Context, now time.Time) error {
 	}
 }
 
-func (s *queueSimulation) assign(m round.Match, now time.Time) {
-	for _, t := range m.Members {
+func (s *queueSimulation) assign(m matchmaking.Proposal, now time.Time) {
+	tickets := m.Tickets()
+	for _, t := range tickets {
 		s.waits = append(s.waits, now.Sub(t.CreateTime))
 		s.pool.Finish(t)
 	}
 	s.fitness = append(s.fitness, max(0, -m.Score)) // 0 in place of -0
 	s.result.Matches++
-	s.result.Matched += len(m.Members)
+	s.result.Matched += len(tickets)
 }

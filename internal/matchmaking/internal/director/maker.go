@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -13,7 +14,6 @@ import (
 
 	"github.com/tidemark-dev/tidemark/internal/matchmaking"
 	"github.com/tidemark-dev/tidemark/internal/matchmaking/internal/outage"
-	"github.com/tidemark-dev/tidemark/internal/matchmaking/round"
 	"github.com/tidemark-dev/tidemark/internal/pace"
 	"github.com/tidemark-dev/tidemark/lease"
 )
@@ -103,13 +103,13 @@ const (
 
 // next returns how many of the matches, but at least one, are started together: as many as fit into one claim, or all
 // of them if nothing is claimed.
-func (m *maker) next(matches []round.Match) int {
+func (m *maker) next(matches []matchmaking.Proposal) int {
 	if isImmediate(m.assigner) {
 		return len(matches)
 	}
 	tickets := 0
 	for n, m := range matches {
-		if tickets += len(m.Members); tickets > claimTickets {
+		if tickets += len(m.Tickets()); tickets > claimTickets {
 			return max(n, 1)
 		}
 	}
@@ -119,7 +119,7 @@ func (m *maker) next(matches []round.Match) int {
 // start begins to make matches. If their tickets must be claimed it waits for that, releases the tickets of incomplete
 // matches, and returns the tickets that it didn't get. An error means that the term must end: lease.ErrLost, or that
 // ctx has ended.
-func (m *maker) start(ctx context.Context, matches []round.Match) (missed, error) {
+func (m *maker) start(ctx context.Context, matches []matchmaking.Proposal) (missed, error) {
 	m.tokens++
 	c := claim{token: strconv.FormatUint(m.fence, 10) + "." + strconv.Itoa(m.tokens)}
 	if isImmediate(m.assigner) {
@@ -130,10 +130,10 @@ func (m *maker) start(ctx context.Context, matches []round.Match) (missed, error
 	return m.startClaimed(ctx, c, matches)
 }
 
-func (m *maker) startClaimed(ctx context.Context, c claim, matches []round.Match) (missed, error) {
+func (m *maker) startClaimed(ctx context.Context, c claim, matches []matchmaking.Proposal) (missed, error) {
 	var all []*matchmaking.Ticket
 	for i := range matches {
-		all = append(all, matches[i].Members...)
+		all = append(all, matches[i].Tickets()...)
 	}
 	got, sent, err := m.claim(ctx, c.token, idsOf(all))
 	if err != nil {
@@ -180,19 +180,15 @@ func idsOf(tickets []*matchmaking.Ticket) []string {
 }
 
 // split returns the matches whose tickets a claim got, and the tickets that it got of incomplete matches.
-func split(matches []round.Match, got []string) (complete []round.Match, rest []*matchmaking.Ticket) {
+func split(matches []matchmaking.Proposal, got []string) (complete []matchmaking.Proposal, rest []*matchmaking.Ticket) {
 	has := make(map[string]bool, len(got))
 	for _, id := range got {
 		has[id] = true
 	}
 	for _, m := range matches {
-		var part []*matchmaking.Ticket
-		for _, t := range m.Members {
-			if has[t.ID] {
-				part = append(part, t)
-			}
-		}
-		if len(part) == len(m.Members) {
+		tickets := m.Tickets()
+		part := slices.DeleteFunc(tickets, func(t *matchmaking.Ticket) bool { return !has[t.ID] })
+		if len(part) == len(tickets) {
 			complete = append(complete, m)
 		} else {
 			rest = append(rest, part...)
@@ -247,7 +243,7 @@ func (m *maker) release(ctx context.Context, c claim, ids []string) {
 }
 
 // makeAtOnce allocates places for matches without waiting, and assigns all of them together.
-func (m *maker) makeAtOnce(ctx context.Context, c claim, matches []round.Match) {
+func (m *maker) makeAtOnce(ctx context.Context, c claim, matches []matchmaking.Proposal) {
 	allocating, cancel := context.WithTimeout(ctx, m.definition.PendingTimeout.Std())
 	defer cancel()
 	all := make([]placed, len(matches))
@@ -259,7 +255,7 @@ func (m *maker) makeAtOnce(ctx context.Context, c claim, matches []round.Match) 
 
 // make allocates places for matches and assigns them: each as soon as it has a place, and those that have one at the
 // same time together.
-func (m *maker) make(ctx context.Context, c claim, matches []round.Match) {
+func (m *maker) make(ctx context.Context, c claim, matches []matchmaking.Proposal) {
 	margin := min(max(m.definition.PendingTimeout.Std()/10, 20*time.Millisecond), time.Second)
 	allocating, cancel := context.WithDeadline(ctx, c.deadline.Add(-margin))
 	defer cancel()
@@ -314,7 +310,7 @@ func (a *allocations) succeeded() {
 
 // placed is a match and the result of its allocation.
 type placed struct {
-	round.Match
+	matchmaking.Proposal
 	place       matchmaking.Allocation
 	asked       bool                    // the assigner got the request
 	assignments matchmaking.AssignMatch // of the match at its place; set by assign
@@ -331,26 +327,26 @@ func (p *placed) ended(err error) {
 	}
 }
 
-func (m *maker) allocate(ctx context.Context, match round.Match) placed {
+func (m *maker) allocate(ctx context.Context, match matchmaking.Proposal) placed {
 	var traces []string
 	if m.follow != nil {
-		traces = matchmaking.TracesOf(match.Members)
+		traces = matchmaking.TracesOf(match.Tickets())
 	}
 	ctx, trace, end := m.follow.Begin(ctx, matchmaking.Work{Name: "match", Queue: m.definition.Name, MatchID: match.ID,
 		Traces: traces})
-	place, err := m.assigner.Allocate(ctx, match.Proposal)
-	return placed{Match: match, place: place, asked: true, err: err, trace: trace, end: end}
+	place, err := m.assigner.Allocate(ctx, match)
+	return placed{Proposal: match, place: place, asked: true, err: err, trace: trace, end: end}
 }
 
 // allocateInTurn is allocate, but waits until fewer than maxAllocations run.
-func (m *maker) allocateInTurn(ctx context.Context, match round.Match) placed {
+func (m *maker) allocateInTurn(ctx context.Context, match matchmaking.Proposal) placed {
 	slots := m.health.allocations.slots
 	select {
 	case slots <- struct{}{}:
 		defer func() { <-slots }()
 		return m.allocate(ctx, match)
 	case <-ctx.Done():
-		return placed{Match: match, err: fmt.Errorf("wait for other allocations: %w", ctx.Err())}
+		return placed{Proposal: match, err: fmt.Errorf("wait for other allocations: %w", ctx.Err())}
 	}
 }
 
@@ -468,7 +464,7 @@ func (m *maker) sort(ctx context.Context, r *results, matches []placed, outcomes
 	var storageErr error
 	tickets := 0
 	for i := range matches {
-		tickets += len(matches[i].Members)
+		tickets += len(matches[i].assignments.Assignments)
 	}
 	entries := make([]matchmaking.OutboxEntry, 0, tickets)
 	for i, p := range matches {
@@ -492,30 +488,15 @@ func (m *maker) sort(ctx context.Context, r *results, matches []placed, outcomes
 			p.ended(errConflict)
 			r.conflicts = append(r.conflicts, conflicted{placed: p, conflicts: o.Conflicts})
 		default:
-			r.assigned = append(r.assigned, p.Members...)
+			r.assigned = append(r.assigned, p.Tickets()...)
 			p.ended(nil)
 			m.metrics.Matched(o.Waits)
-			entries = appendOutgoing(entries, &p, o.Entries)
+			entries = p.assignments.AppendOutgoing(entries, o.Entries, p.trace)
 		}
 	}
 	m.outbox.Offer(entries)
 	m.health.storing.Report(ctx, storageErr)
 	return unknown
-}
-
-// appendOutgoing appends the outbox entries of a match that was assigned just now: those of tickets whose channels are
-// wanted.
-func appendOutgoing(to []matchmaking.OutboxEntry, p *placed, entries []string) []matchmaking.OutboxEntry {
-	m := &p.assignments
-	for i, entry := range entries {
-		if entry == "" {
-			continue
-		}
-		t := &m.Assignments[i]
-		to = append(to, matchmaking.OutboxEntry{Entry: entry, TicketID: t.ID, MatchID: m.ID, Epoch: t.Epoch,
-			Content: t.Content, Trace: p.trace})
-	}
-	return to
 }
 
 // conclude ends a batch: it gives back what was not assigned, and reports the tickets to the term.
@@ -565,7 +546,7 @@ func (m *maker) split(f *conflicted, o *outcome) {
 	for _, c := range f.conflicts {
 		why[c.ID] = c
 	}
-	for _, t := range f.Members {
+	for _, t := range f.Tickets() {
 		switch c := why[t.ID]; {
 		case c.Reason == matchmaking.ConflictGone:
 			o.Gone = append(o.Gone, t)
@@ -581,7 +562,7 @@ func (m *maker) split(f *conflicted, o *outcome) {
 func (m *maker) dropLost(matches []placed) (o outcome) {
 	for i := range matches {
 		p := &matches[i]
-		o.PutBack, o.Lost = append(o.PutBack, p.Members...), p.err
+		o.PutBack, o.Lost = append(o.PutBack, p.Tickets()...), p.err
 		m.giveBack(p)
 	}
 	return o
@@ -592,9 +573,9 @@ func (m *maker) dropLost(matches []placed) (o outcome) {
 func (m *maker) dropUnknown(ctx context.Context, c claim, matches []placed) (o outcome) {
 	for i := range matches {
 		p := &matches[i]
-		o.PutBack, o.From, o.Uncertain = append(o.PutBack, p.Members...), c.deadline, true
+		o.PutBack, o.From, o.Uncertain = append(o.PutBack, p.Tickets()...), c.deadline, true
 		m.log.ErrorContext(ctx, "it is not known whether a match was assigned", "match", p.ID, "tickets",
-			idsOf(p.Members), "connection", p.place.Connection)
+			idsOf(p.Tickets()), "connection", p.place.Connection)
 	}
 	return o
 }
@@ -603,7 +584,7 @@ func (m *maker) dropUnknown(ctx context.Context, c claim, matches []placed) (o o
 func (m *maker) dropUnplaced(matches []placed) (o outcome) {
 	for i := range matches {
 		p := &matches[i]
-		o.PutBack, o.From = append(o.PutBack, p.Members...), p.again
+		o.PutBack, o.From = append(o.PutBack, p.Tickets()...), p.again
 		if p.asked {
 			m.giveBack(p)
 		}
@@ -615,9 +596,9 @@ func (m *maker) dropUnplaced(matches []placed) (o outcome) {
 func (m *maker) dropRefused(ctx context.Context, matches []placed) (o outcome) {
 	for i := range matches {
 		p := &matches[i]
-		o.PutBack, o.From = append(o.PutBack, p.Members...), time.Now().Add(pace.LastBackoff)
+		o.PutBack, o.From = append(o.PutBack, p.Tickets()...), time.Now().Add(pace.LastBackoff)
 		m.metrics.ProposalRefused()
-		m.log.ErrorContext(ctx, "a match can't be stored", "match", p.ID, "tickets", len(p.Members), "error", p.err)
+		m.log.ErrorContext(ctx, "a match can't be stored", "match", p.ID, "tickets", len(p.Tickets()), "error", p.err)
 		m.giveBack(p)
 	}
 	return o

@@ -15,7 +15,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/internal/matchmaking"
-	"github.com/tidemark-dev/tidemark/internal/matchmaking/round"
 	"github.com/tidemark-dev/tidemark/lease"
 )
 
@@ -132,7 +131,7 @@ func (a assigner) Immediate() bool { return !a.waits }
 const makerHold = 10 * time.Second
 
 // run starts matches and waits for all tasks. It returns what start returned.
-func (w *world) run(ctx context.Context, matches ...round.Match) (missed, error) {
+func (w *world) run(ctx context.Context, matches ...matchmaking.Proposal) (missed, error) {
 	log := slog.New(slog.DiscardHandler)
 	tasks := newTasks(ctx)
 	m := maker{
@@ -152,10 +151,8 @@ func (w *world) run(ctx context.Context, matches ...round.Match) (missed, error)
 }
 
 // match returns a match of one team.
-func match(id string, tickets ...string) round.Match {
-	m := round.Match{Proposal: matchmaking.Proposal{ID: id, Teams: [][]*matchmaking.Ticket{{}}},
-		Members: named(tickets...)}
-	m.Teams[0] = m.Members
+func match(id string, tickets ...string) matchmaking.Proposal {
+	m := matchmaking.Proposal{ID: id, Teams: [][]*matchmaking.Ticket{named(tickets...)}}
 	return m
 }
 
@@ -181,7 +178,7 @@ func TestMatchesAreAssigned(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := &world{waits: test.waits}
-			matches, tickets := []round.Match{match("m1", "a", "b")}, []string{"a", "b"}
+			matches, tickets := []matchmaking.Proposal{match("m1", "a", "b")}, []string{"a", "b"}
 			if !test.waits {
 				matches, tickets = append(matches, match("m2", "c")), append(tickets, "c")
 			}
@@ -398,7 +395,7 @@ func TestAllocationsAtOnce(t *testing.T) {
 			mu.Unlock()
 			return ctx.Err()
 		}
-		var matches []round.Match
+		var matches []matchmaking.Proposal
 		for i := range 1000 {
 			id := string(rune('a'+i%26)) + strings.Repeat("x", i/26)
 			matches = append(matches, match("m"+id, id))
@@ -419,9 +416,9 @@ func TestNext(t *testing.T) {
 	t.Parallel()
 	hundred := match("m", make([]string, 100)...)
 	m := maker{assigner: assigner{&world{waits: true}}}
-	require.Equal(t, 1, m.next([]round.Match{match("m", make([]string, 501)...), hundred}))
-	require.Equal(t, 5, m.next(slices.Repeat([]round.Match{hundred}, 7)))
-	require.Equal(t, 2, m.next(slices.Repeat([]round.Match{hundred}, 2)))
+	require.Equal(t, 1, m.next([]matchmaking.Proposal{match("m", make([]string, 501)...), hundred}))
+	require.Equal(t, 5, m.next(slices.Repeat([]matchmaking.Proposal{hundred}, 7)))
+	require.Equal(t, 2, m.next(slices.Repeat([]matchmaking.Proposal{hundred}, 2)))
 	m.assigner = assigner{&world{}}
-	require.Equal(t, 700, m.next(slices.Repeat([]round.Match{hundred}, 700)), "nothing is claimed")
+	require.Equal(t, 700, m.next(slices.Repeat([]matchmaking.Proposal{hundred}, 700)), "nothing is claimed")
 }
