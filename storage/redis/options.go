@@ -29,7 +29,7 @@ type Options struct {
 	Username, Password string
 	// ReadPassword returns the current password, in place of Password; nil: it never changes. It is called for each new
 	// connection, and every minute for those that are open, which log in again. Password is that of the start, which is
-	// used as long as ReadPassword fails. With Sentinels it isn't called, since rueidis can't tell them from Redis.
+	// used as long as ReadPassword fails. Connections to Sentinels have the password of Sentinel.
 	ReadPassword func() (string, error)
 	// TLS replaces the system's defaults; it implies TLS for a URL without rediss.
 	TLS *tls.Config
@@ -109,8 +109,6 @@ func (o Options) client() (rueidis.ClientOption, error) {
 		c.Sentinel.TLSConfig, c.Sentinel.Dialer = c.TLSConfig, c.Dialer
 		c.Sentinel.Username, c.Sentinel.Password = o.Sentinel.Username, o.Sentinel.Password
 		c.Sentinel.TopologyRefreshInterval = refreshEvery // notices a missed +switch-master
-	} else if o.ReadPassword != nil {
-		c.AuthCredentialsFn = o.credentials(c.Username)
 	}
 	c.ClientName = "tidemark"
 	c.PipelineMultiplex = -1                // one connection to a node, whose pipeline concurrent requests share
@@ -126,6 +124,9 @@ func (o Options) client() (rueidis.ClientOption, error) {
 		c.DialCtxFn = dialTCP
 	}
 	c.DialCtxFn = speakFirst(c.DialCtxFn)
+	if o.ReadPassword != nil {
+		c = o.readPasswords(c)
+	}
 	return c, nil
 }
 

@@ -2,6 +2,7 @@ package redis_test
 
 import (
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -45,4 +46,40 @@ func TestPasswordThatChanges(t *testing.T) {
 	works()
 	password.Store("")
 	works()
+}
+
+// TestPasswordThatChangesBehindSentinels: connections to the primary log in with the password of their time, also after
+// a fail-over, and those to the Sentinels with their own.
+func TestPasswordThatChangesBehindSentinels(t *testing.T) {
+	t.Parallel()
+	sentinels := redistest.StartSentinel(t, redistest.Options{})
+	asAdmin := func(command ...string) {
+		t.Helper()
+		for _, n := range sentinels.Nodes() {
+			require.NoError(t, n.Do(t, command...).Error())
+		}
+	}
+	asAdmin("ACL", "SETUSER", "svc", "on", ">first", "~*", "&*", "+@all")
+	for _, n := range sentinels.Sentinels() {
+		require.NoError(t, n.Do(t, "ACL", "SETUSER", "watcher", "on", ">own", "&*", "+@all").Error())
+	}
+	var password atomic.Value // string
+	password.Store("first")
+	conn := storetest.Connect(t, redis.Options{
+		URL: strings.Join(sentinels.Addrs(), ","), Username: "svc",
+		Sentinel:     redis.Sentinel{Master: redistest.MasterName, Username: "watcher", Password: "own"},
+		ReadPassword: func() (string, error) { return password.Load().(string), nil },
+	})
+	requireWorks(t, conn)
+	for _, n := range sentinels.Sentinels() {
+		users, err := n.Do(t, "CLIENT", "LIST").ToString()
+		require.NoError(t, err)
+		require.NotContains(t, users, "user=svc")
+	}
+	password.Store("second")
+	asAdmin("ACL", "SETUSER", "svc", "resetpass", ">second")
+	asAdmin("CLIENT", "KILL", "USER", "svc")
+	requireWorks(t, conn)
+	sentinels.Failover(t)
+	requireWorks(t, conn)
 }

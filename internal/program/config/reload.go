@@ -101,8 +101,6 @@ func (c Config) readsOther(next Config, key string) bool {
 		now, err := sharedKinds(c.Records)
 		then, nextErr := sharedKinds(next.Records)
 		return errors.Join(err, nextErr) == nil && !maps.Equal(now, then)
-	case "redisPasswordFile":
-		return c.Redis.Sentinel.Master != "" && c.Redis.Password != next.Redis.Password // else it is read again
 	case "receiptKeysFile":
 		return !reflect.DeepEqual(c.Receipts.Keys, next.Receipts.Keys)
 	case "shardTokenFile":

@@ -125,8 +125,7 @@ func redisOptions(c *Config) []option {
 			variable or the file.`),
 		define("redis-password-file", "file", "", to(&c.Redis.PasswordFile, anyText), `
 			File that contains the password. A line end is not part of it. The file is read again for each new connection,
-			and every minute for the open ones, which log in again: replace it two minutes before the password ends. With
-			Sentinels it is read at the start.`),
+			and every minute for the open ones, which log in again: replace it two minutes before the password ends.`),
 		define("redis-timeout", "duration", "5s", to(&c.Redis.Timeout, durationBetween(time.Millisecond, forever)), `
 			Time limit of one operation on Redis, with its retries. Beyond it the request is answered 503.`),
 		define("redis-connect-timeout", "duration", "30s",
