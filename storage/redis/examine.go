@@ -14,6 +14,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/internal/redact"
 	"github.com/tidemark-dev/tidemark/storage"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/topology"
 )
 
 // Examination describes what an operator should know of a Redis. Its texts are as Redis sent them.
@@ -50,41 +51,28 @@ func (c *Conn) Examine(ctx context.Context) (found Examination, err error) {
 	bulk := c.bulk.Nodes()
 	var examining sync.WaitGroup
 	for i, n := range nodes {
-		examining.Go(func() { found.Primaries[i] = c.examine(ctx, n, cmp.Or(bulk[n.address], c.bulk)) })
+		examining.Go(func() { found.Primaries[i] = c.examine(ctx, n, cmp.Or(bulk[n.Address], c.bulk)) })
 	}
 	examining.Wait()
 	if c.client.Mode() != rueidis.ClientModeCluster {
 		return found, nil
 	}
-	ranges, err := readSlots(ctx, c.client)
+	ranges, err := topology.ReadSlots(ctx, c.client)
 	if err != nil {
 		return found, c.Failure(ctx, "examine", err)
 	}
-	found.Uncovered = uncovered(ranges)
+	found.Uncovered = topology.Uncovered(ranges)
 	return found, nil
 }
 
-// uncovered returns the slots that no primary has.
-func uncovered(ranges []slotRange) (text string) {
-	slices.SortFunc(ranges, func(a, b slotRange) int { return cmp.Compare(a.first, b.first) })
-	next := 0
-	for _, r := range append(ranges, slotRange{first: slotCount, last: slotCount}) {
-		if r.first > next {
-			text = appendSlots(text, next, r.first-1)
-		}
-		next = max(next, r.last+1)
-	}
-	return text
-}
-
 // examine examines a node. bulk has connections to it that can be dedicated.
-func (c *Conn) examine(ctx context.Context, n node, bulk rueidis.Client) Examined {
-	p := Examined{Address: n.address, UsedBytes: n.info.number("used_memory"),
-		Replicas: int(n.info.number("connected_slaves"))}
+func (c *Conn) examine(ctx context.Context, n topology.Node, bulk rueidis.Client) Examined {
+	p := Examined{Address: n.Address, UsedBytes: n.Info.Number("used_memory"),
+		Replicas: int(n.Info.Number("connected_slaves"))}
 	var failures [3]error
 	var rules []string
-	p.Latency, failures[0] = latency(ctx, n.client)
-	p.ClockOffset, failures[1] = clockOffset(ctx, n.client)
+	p.Latency, failures[0] = latency(ctx, n.Client)
+	p.ClockOffset, failures[1] = clockOffset(ctx, n.Client)
 	rules, failures[2] = c.lacking(ctx, bulk)
 	if len(rules) > 0 {
 		p.Grant = c.adviser.grant(rules)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tidemark-dev/tidemark/internal/pace"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/topology"
 )
 
 // The writes of a primary are a history: its replication ID names it, and its offset is the number of their bytes. A
@@ -91,8 +92,8 @@ func (h *history) lostAfter(offset int64) (lost bool, since time.Time, bytes int
 type histories map[string]*history
 
 // observe records a primary, and returns the fail-over that it shows, if any.
-func (all histories) observe(at time.Time, address string, fields info) (f Failover, found bool) {
-	id, now := fields["master_replid"], mark{at, fields.number("master_repl_offset")}
+func (all histories) observe(at time.Time, address string, fields topology.Info) (f Failover, found bool) {
+	id, now := fields["master_replid"], mark{at, fields.Number("master_repl_offset")}
 	if id == "" || fields["role"] != "master" { // some hosted ones hide it
 		return f, false
 	}
@@ -107,7 +108,7 @@ func (all histories) observe(at time.Time, address string, fields info) (f Failo
 		return f, false
 	}
 	f = Failover{From: before.address, To: address, At: at}
-	f.Lost, f.LostSince, f.LostBytes = before.lostAfter(fields.number("second_repl_offset") - 1)
+	f.Lost, f.LostSince, f.LostBytes = before.lostAfter(fields.Number("second_repl_offset") - 1)
 	return f, true
 }
 
@@ -144,23 +145,23 @@ func (c *Conn) failovers(ctx context.Context, seen histories) (found []Failover)
 	defer cancel()
 	at := time.Now()
 	var mu sync.Mutex
-	var nodes []node
+	var nodes []topology.Node
 	var asking sync.WaitGroup
 	for address, client := range c.client.Nodes() {
 		asking.Go(func() {
-			text, err := client.Do(ctx, client.B().Info().Section("server", "replication").Build()).ToString()
+			fields, err := topology.ReadInfo(ctx, client, "server", "replication")
 			if err != nil {
 				return // it is asked again
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			nodes = append(nodes, node{address: address, info: parseInfo(text)})
+			nodes = append(nodes, topology.Node{Address: address, Info: fields})
 		})
 	}
 	asking.Wait()
-	slices.SortFunc(nodes, func(a, b node) int { return cmp.Compare(a.address, b.address) })
+	slices.SortFunc(nodes, func(a, b topology.Node) int { return cmp.Compare(a.Address, b.Address) })
 	for _, n := range nodes {
-		if f, ok := seen.observe(at, n.address, n.info); ok {
+		if f, ok := seen.observe(at, n.Address, n.Info); ok {
 			found = append(found, f)
 		}
 	}

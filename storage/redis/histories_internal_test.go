@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/topology"
 )
 
 // A history that was left at offset 1,000 is seen there, and after some seconds with more bytes.
@@ -38,8 +40,8 @@ func TestPingsAreNoLoss(t *testing.T) {
 }
 
 // primaryInfo is what a primary says of its history.
-func primaryInfo(run, id string, offset int, before string, end int) info {
-	return info{"role": "master", "run_id": run, "master_replid": id, "master_repl_offset": strconv.Itoa(offset),
+func primaryInfo(run, id string, offset int, before string, end int) topology.Info {
+	return topology.Info{"role": "master", "run_id": run, "master_replid": id, "master_repl_offset": strconv.Itoa(offset),
 		"master_replid2": before, "second_repl_offset": strconv.Itoa(end + 1)}
 }
 
@@ -52,7 +54,7 @@ func TestHistories(t *testing.T) {
 	at := func(second int) time.Time { return began.Add(time.Duration(second) * time.Second) }
 	none := "0000000000000000000000000000000000000000"
 	seen := histories{}
-	expect := func(second int, address string, fields info, want Failover) {
+	expect := func(second int, address string, fields topology.Info, want Failover) {
 		t.Helper()
 		f, found := seen.observe(at(second), address, fields)
 		require.Equal(t, want, f)
@@ -64,7 +66,7 @@ func TestHistories(t *testing.T) {
 		expect(second, "a", primaryInfo("A", "y", 10+max(0, second-900), none, -2), Failover{})
 	}
 	require.LessOrEqual(t, len(seen["y"].marks), historyMarks)
-	expect(5000, "b", info{"role": "slave", "master_replid": "z"}, Failover{})
+	expect(5000, "b", topology.Info{"role": "slave", "master_replid": "z"}, Failover{})
 	f, _ := seen.observe(at(5001), "b", primaryInfo("B", "z", 10, "y", 10))
 	require.WithinDuration(t, at(900), f.LostSince, 8*time.Second, "marks are thinned out")
 	require.False(t, f.LostSince.After(at(900)))
@@ -72,7 +74,7 @@ func TestHistories(t *testing.T) {
 	require.Equal(t, Failover{From: "a", To: "b", At: at(5001), Lost: true, LostBytes: 4099}, f)
 	expect(5002, "a", primaryInfo("A", "w", 20, "z", 20), Failover{From: "b", To: "a", At: at(5002)})
 	expect(5003, "c", primaryInfo("C", "v", 20, "unknown", 20), Failover{})
-	expect(5003, "hosted", info{"role": "master"}, Failover{})
+	expect(5003, "hosted", topology.Info{"role": "master"}, Failover{})
 	seen.forget(at(5003).Add(historyKept))
 	require.Len(t, seen, 1)
 }

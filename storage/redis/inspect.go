@@ -3,64 +3,39 @@ package redis
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/redis/rueidis"
 
 	"github.com/tidemark-dev/tidemark/storage"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/topology"
 )
 
-// info is the fields of a node's INFO.
-type info map[string]string
-
-func (c *Conn) nodeInfo(ctx context.Context, node rueidis.Client) (info, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.timeout/2) // leaves time for the other nodes
-	defer cancel()
-	text, err := node.Do(ctx, node.B().Info().Build()).ToString()
-	if err != nil {
-		return nil, err
-	}
-	return parseInfo(text), nil
+// newEnough reports whether a server can run the scripts: Redis 7.0 or newer, or Valkey, which was forked from 7.2.
+func newEnough(i topology.Info) bool {
+	_, version := product(i)
+	major, _, _ := strings.Cut(version, ".")
+	number, err := strconv.Atoi(major)
+	return err == nil && number >= 7
 }
 
-// parseInfo parses the reply to INFO.
-func parseInfo(text string) info {
-	fields := info{}
-	for line := range strings.Lines(text) {
-		if name, value, ok := strings.Cut(strings.TrimRight(line, "\r\n"), ":"); ok {
-			fields[name] = value
-		}
-	}
-	return fields
-}
-
-// product returns the name and version. Valkey also claims to be Redis 7.2.4.
-func (i info) product() (name, version string) {
+// product returns the name and version of a server. Valkey also claims to be Redis 7.2.4.
+func product(i topology.Info) (name, version string) {
 	if v := i["valkey_version"]; v != "" {
 		return "valkey", v
 	}
 	return "redis", i["redis_version"]
 }
 
-// newEnough reports whether the server can run the scripts: Redis 7.0 or newer, or Valkey, which was forked from 7.2.
-func (i info) newEnough() bool {
-	_, version := i.product()
-	major, _, _ := strings.Cut(version, ".")
-	number, err := strconv.Atoi(major)
-	return err == nil && number >= 7
-}
-
-// unfit returns why scripts can't run on the server, or nil. Clocks are converted to text through a C long, which must
+// unfit returns why scripts can't run on a server, or nil. Clocks are converted to text through a C long, which must
 // have 64 bits.
-func (i info) unfit() error {
-	switch product, version := i.product(); {
+func unfit(i topology.Info) error {
+	switch product, version := product(i); {
 	case i["redis_mode"] == "sentinel":
 		return ErrSentinel
-	case !i.newEnough():
+	case !newEnough(i):
 		return fmt.Errorf("%w: it is %s %s", ErrTooOld, product, cmp.Or(version, "of no version"))
 	case i["arch_bits"] == "32":
 		return Err32Bit
@@ -68,36 +43,9 @@ func (i info) unfit() error {
 	return nil
 }
 
-func (i info) number(field string) int64 {
-	n, _ := strconv.ParseInt(i[field], 10, 64) // a missing field counts as 0
-	return n
-}
-
-// primaries returns the primaries that can be reached: a part of a cluster may be down.
-func (c *Conn) primaries(ctx context.Context) ([]node, error) {
-	var found []node
-	var failed error
-	for address, client := range c.client.Nodes() {
-		fields, err := c.nodeInfo(ctx, client)
-		if err != nil {
-			failed = errors.Join(failed, fmt.Errorf("INFO of %s: %w", address, err))
-			continue
-		}
-		if fields["role"] != "slave" || c.client.Mode() == rueidis.ClientModeStandalone {
-			found = append(found, node{address: address, client: client, info: fields})
-		}
-	}
-	if len(found) == 0 {
-		return nil, cmp.Or(failed, errors.New("no primary was found"))
-	}
-	slices.SortFunc(found, func(a, b node) int { return cmp.Compare(a.address, b.address) })
-	return found, nil
-}
-
-type node struct {
-	address string
-	client  rueidis.Client
-	info    info
+// primaries returns the primaries that answer. The limit of one leaves time for the others.
+func (c *Conn) primaries(ctx context.Context) ([]topology.Node, error) {
+	return topology.Reachable(ctx, c.client, c.timeout/2)
 }
 
 func (c *Conn) checkFit(ctx context.Context) error {
@@ -109,11 +57,11 @@ func (c *Conn) checkFit(ctx context.Context) error {
 		return err
 	}
 	for _, n := range nodes {
-		if err := n.info.unfit(); err != nil {
-			return fmt.Errorf("%s: %w", n.address, err)
+		if err := unfit(n.Info); err != nil {
+			return fmt.Errorf("%s: %w", n.Address, err)
 		}
-		if n.info["role"] == "slave" && !c.replica {
-			return fmt.Errorf("%s: %w of %s:%s", n.address, ErrReplica, n.info["master_host"], n.info["master_port"])
+		if n.Info.IsReplica() && !c.replica {
+			return fmt.Errorf("%s: %w of %s:%s", n.Address, ErrReplica, n.Info["master_host"], n.Info["master_port"])
 		}
 	}
 	return nil
@@ -129,7 +77,7 @@ func (c *Conn) Inspect(ctx context.Context) (storage.Description, error) {
 			return err
 		}
 		for i, n := range nodes {
-			if description := n.storage(ctx, c.kind); i == 0 {
+			if description := describe(ctx, n, c.kind); i == 0 {
 				found = description
 			} else {
 				found = storage.Weaker(found, description)
@@ -144,25 +92,25 @@ func (c *Conn) Inspect(ctx context.Context) (storage.Description, error) {
 	return found, nil
 }
 
-func (n node) storage(ctx context.Context, kind string) storage.Description {
-	product, version := n.info.product()
+func describe(ctx context.Context, n topology.Node, kind string) storage.Description {
+	product, version := product(n.Info)
 	d := storage.Durability{
-		AppendOnly:     n.info.number("aof_enabled") == 1,
-		Fsync:          n.config(ctx, "appendfsync"),
-		Replicas:       int(n.info.number("connected_slaves")),
-		MostReplicas:   int(n.info.number("connected_slaves")),
-		EvictionPolicy: cmp.Or(n.info["maxmemory_policy"], "unknown"),
-		MaxMemoryBytes: n.info.number("maxmemory"),
+		AppendOnly:     n.Info.Number("aof_enabled") == 1,
+		Fsync:          readConfig(ctx, n.Client, "appendfsync"),
+		Replicas:       int(n.Info.Number("connected_slaves")),
+		MostReplicas:   int(n.Info.Number("connected_slaves")),
+		EvictionPolicy: cmp.Or(n.Info["maxmemory_policy"], "unknown"),
+		MaxMemoryBytes: n.Info.Number("maxmemory"),
 	}
-	d.Level = level(d, n.config(ctx, "save"))
+	d.Level = level(d, readConfig(ctx, n.Client, "save"))
 	return storage.Description{Kind: kind, Product: product, Version: version, Durability: d}
 }
 
 const unreadable = "unknown"
 
-// config reads one setting. Hosted Redis often refuses that.
-func (n node) config(ctx context.Context, name string) string {
-	values, err := n.client.Do(ctx, n.client.B().ConfigGet().Parameter(name).Build()).AsStrMap()
+// readConfig reads one setting of a server. Hosted Redis often refuses that.
+func readConfig(ctx context.Context, node rueidis.Client, name string) string {
+	values, err := node.Do(ctx, node.B().ConfigGet().Parameter(name).Build()).AsStrMap()
 	if value, ok := values[name]; ok && err == nil {
 		return value
 	}

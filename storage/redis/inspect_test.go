@@ -8,19 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/storage"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/topology"
 	"github.com/tidemark-dev/tidemark/test/redistest"
 )
-
-func TestParseInfo(t *testing.T) {
-	t.Parallel()
-	found := parseInfo(
-		"# Server\r\nredis_version:7.0.15\r\nexecutable:/a:b\r\n\r\n# Empty\r\nused:\r\nno colon\r\nmaxmemory:12\n")
-	require.Equal(t, info{"redis_version": "7.0.15", "executable": "/a:b", "used": "", "maxmemory": "12"}, found)
-	require.EqualValues(t, 12, found.number("maxmemory"))
-	require.Zero(t, found.number("used"))
-	require.Zero(t, found.number("not there"))
-	require.Empty(t, parseInfo(""))
-}
 
 func TestVersions(t *testing.T) {
 	t.Parallel()
@@ -45,25 +35,25 @@ func TestVersions(t *testing.T) {
 		{"v7.0", "", "redis", "v7.0", false},
 		{"-7.0", "", "redis", "-7.0", false},
 	} {
-		i := info{"redis_version": c.redis, "valkey_version": c.valkey}
-		product, version := i.product()
+		i := topology.Info{"redis_version": c.redis, "valkey_version": c.valkey}
+		product, version := product(i)
 		require.Equal(t, []string{c.product, c.version}, []string{product, version}, "%v", c)
-		require.Equal(t, c.newEnough, i.newEnough(), "%v", c)
+		require.Equal(t, c.newEnough, newEnough(i), "%v", c)
 	}
 }
 
 func TestUnfitServers(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		info info
+		info topology.Info
 		want error
 	}{
-		{info{"redis_version": "7.0.0", "arch_bits": "64"}, nil},
-		{info{"redis_version": "7.0.0"}, nil}, // hosted Redis often tells little
-		{info{"redis_version": "7.0.0", "arch_bits": "32"}, Err32Bit},
-		{info{"redis_version": "6.2.14", "arch_bits": "64"}, ErrTooOld},
+		{topology.Info{"redis_version": "7.0.0", "arch_bits": "64"}, nil},
+		{topology.Info{"redis_version": "7.0.0"}, nil}, // hosted Redis often tells little
+		{topology.Info{"redis_version": "7.0.0", "arch_bits": "32"}, Err32Bit},
+		{topology.Info{"redis_version": "6.2.14", "arch_bits": "64"}, ErrTooOld},
 	} {
-		require.ErrorIs(t, c.info.unfit(), c.want, "%v", c)
+		require.ErrorIs(t, unfit(c.info), c.want, "%v", c)
 	}
 }
 
@@ -129,7 +119,7 @@ func TestInspectServers(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, "standalone", found.Kind)
 			require.Contains(t, []string{"redis", "valkey"}, found.Product)
-			require.True(t, info{"redis_version": found.Version}.newEnough())
+			require.True(t, newEnough(topology.Info{"redis_version": found.Version}))
 			require.Equal(t, found.Warnings(), found.Durability.Warnings)
 			require.Contains(t, strings.Join(found.Durability.Warnings, "\n"), "no replica")
 			found.Durability.Warnings = nil
@@ -197,5 +187,5 @@ func TestInspectValkey(t *testing.T) {
 	found, err := connectTo(t, Options{URL: node.URL(), KeyPrefix: redistest.Prefix(t)}).Inspect(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, "valkey", found.Product)
-	require.True(t, info{"valkey_version": found.Version}.newEnough())
+	require.True(t, newEnough(topology.Info{"valkey_version": found.Version}))
 }

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/topology"
 )
 
 // moveEvery is the minimum time between two looks for another server at the address.
@@ -87,7 +89,7 @@ func (c *Conn) findPrimary(ctx context.Context) {
 	c.moves.look(func() {
 		started := time.Now()
 		is, err := c.infoAnew(detached)
-		if err != nil || is["role"] == "slave" {
+		if err != nil || is.IsReplica() {
 			c.logger.DebugContext(detached, "redis is a replica and its address has no primary", "error", err)
 			return
 		}
@@ -98,7 +100,7 @@ func (c *Conn) findPrimary(ctx context.Context) {
 }
 
 // infoAnew returns the INFO of the server that a new connection reaches.
-func (c *Conn) infoAnew(ctx context.Context) (info, error) {
+func (c *Conn) infoAnew(ctx context.Context) (topology.Info, error) {
 	o := c.options
 	o.DialCtxFn, o.ForceSingleClient = c.moves.links.connect, true
 	client, err := rueidis.NewClient(o)
@@ -109,7 +111,9 @@ func (c *Conn) infoAnew(ctx context.Context) (info, error) {
 		return nil, err
 	}
 	defer client.Close()
-	return c.nodeInfo(ctx, client)
+	ctx, cancel := context.WithTimeout(ctx, c.timeout/2)
+	defer cancel()
+	return topology.ReadInfo(ctx, client)
 }
 
 // links are open connections.

@@ -15,6 +15,7 @@ import (
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/clock"
 	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/topology"
 )
 
 // What one page of the list of channels costs Redis, at most.
@@ -115,27 +116,21 @@ func (s *Store) scan(ctx context.Context, node rueidis.Client, at uint64, prefix
 
 // primaries returns the primaries by the lowest of their slots.
 func (s *Store) primaries(ctx context.Context) (nodes []scanned, err error) {
-	client := s.conn.Client()
 	err = s.conn.Retry(ctx, "look at the nodes", func(ctx context.Context) error {
-		primaries := []redis.Primary{{Node: client}} // it follows the primary
-		if client.Mode() == rueidis.ClientModeCluster {
-			if primaries, err = redis.Primaries(ctx, client); err != nil {
-				return err
-			}
+		t, err := topology.Read(ctx, s.conn.Client())
+		if err != nil {
+			return err
 		}
-		nodes = make([]scanned, 0, len(primaries))
-		for _, p := range primaries {
-			text, err := p.Node.Do(ctx, p.Node.B().Info().Section("server").Build()).ToString()
+		nodes = make([]scanned, len(t.Primaries))
+		for i, p := range t.Primaries {
+			fields, err := topology.ReadInfo(ctx, p.Client, "server")
 			if err != nil {
 				return err
 			}
-			_, run, _ := strings.Cut(text, "run_id:")
-			run, _, _ = strings.Cut(run, "\r")
-			nodes = append(nodes, scanned{node: p.Node, first: p.First, run: run})
+			nodes[i] = scanned{node: p.Client, first: p.FirstSlot, run: fields["run_id"]}
 		}
 		return nil
 	})
-	slices.SortFunc(nodes, func(a, b scanned) int { return cmp.Compare(a.first, b.first) })
 	return nodes, err
 }
 

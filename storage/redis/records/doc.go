@@ -17,7 +17,7 @@
 //   - [KeySource] scans the keys of a Redis, for diagnostics. It goes from primary to primary with SCAN, whose
 //     COUNT bounds how long one call keeps Redis busy, keeps no more than one page in memory, and changes nothing.
 //
-// [Instances] assigns records to Redis instances. topology.go finds the primaries, and detects changes of them.
+// [Instances] assigns records to Redis instances. topology.go detects restarts and promotions of primaries.
 //
 // Errors of Redis are those of package fault: unavailable if Redis can't be reached or refuses writes, internal
 // otherwise.

@@ -11,6 +11,7 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/records"
 	"github.com/tidemark-dev/tidemark/internal/records/keyspace"
 	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/topology"
 )
 
 // page is the approximate number of keys that one SCAN examines.
@@ -98,8 +99,8 @@ func (s *KeySource) eachPrimary(ctx context.Context, do func(rueidis.Client) err
 
 func (s *KeySource) isReplica(ctx context.Context, node rueidis.Client) (replica bool, err error) {
 	err = s.conn.Retry(ctx, "ask for the role", func(ctx context.Context) error {
-		text, err := node.Do(ctx, node.B().Info().Section("replication").Build()).ToString()
-		replica = strings.Contains(text, "\nrole:slave\r\n")
+		fields, err := topology.ReadInfo(ctx, node, "replication")
+		replica = fields.IsReplica()
 		return err
 	})
 	return replica, err

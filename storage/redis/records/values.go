@@ -12,6 +12,7 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/records"
 	"github.com/tidemark-dev/tidemark/internal/records/tier"
 	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/topology"
 )
 
 // valuesPage is the approximate number of keys that one SCAN examines.
@@ -91,7 +92,7 @@ type walk struct {
 
 	started bool
 	second  bool
-	before  topology // when it began
+	before  topology.Topology // when it began
 	node    int
 	cursor  uint64
 }
@@ -99,15 +100,15 @@ type walk struct {
 // Next implements tier.Walk.
 func (w *walk) Next(ctx context.Context) (ids []string, looked int, err error) {
 	if !w.started {
-		if w.before, err = topologyOf(ctx, w.conn); err != nil {
+		if w.before, err = readTopology(ctx, w.conn); err != nil {
 			return nil, 0, err
 		}
 		w.started = true
 	}
-	if w.node == len(w.before.primaries) {
+	if w.node == len(w.before.Primaries) {
 		return nil, 0, w.end(ctx)
 	}
-	node, found := w.before.primaries[w.node], rueidis.ScanEntry{}
+	node, found := w.before.Primaries[w.node].Client, rueidis.ScanEntry{}
 	err = w.conn.Retry(ctx, "scan", func(ctx context.Context) (err error) {
 		found, err = node.Do(ctx,
 			node.B().Scan().Cursor(w.cursor).Match(w.pattern).Count(valuesPage).Build()).AsScanEntry()
@@ -130,7 +131,7 @@ func (w *walk) Next(ctx context.Context) (ids []string, looked int, err error) {
 // restart begins the walk again if the nodes have changed, since a removed one would never answer. Otherwise the walk
 // can continue.
 func (w *walk) restart(ctx context.Context, failed error) error {
-	if now, err := topologyOf(ctx, w.conn); err == nil && now.epochs != w.before.epochs {
+	if now, err := readTopology(ctx, w.conn); err == nil && now.Version != w.before.Version {
 		w.started, w.node, w.cursor = false, 0, 0
 	}
 	return failed
@@ -138,11 +139,11 @@ func (w *walk) restart(ctx context.Context, failed error) error {
 
 // end returns io.EOF, or nil if a second walk is needed.
 func (w *walk) end(ctx context.Context) error {
-	now, err := topologyOf(ctx, w.conn)
+	now, err := readTopology(ctx, w.conn)
 	switch {
 	case err != nil:
 		return err
-	case w.second, now.epochs == w.before.epochs && !now.moving && !w.before.moving:
+	case w.second, now.Version == w.before.Version && !now.Moving && !w.before.Moving:
 		return io.EOF
 	}
 	w.started, w.second, w.node, w.cursor = false, true, 0, 0

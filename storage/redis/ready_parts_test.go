@@ -5,14 +5,16 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/topology"
 )
 
 func TestPartsOf(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, 12739, slotOf("123456789")) // of the Cluster specification
-	all := partsOf("server", []slotRange{
-		{first: 0, last: 0, primary: "a"}, {first: 1, last: 99, primary: "b"}, {first: 100, last: 101, primary: "a"},
-		{first: 102, last: 8000, primary: "a"}, {first: 8002, last: slotCount - 1, primary: "b"},
+	all := partsOf("server", []topology.SlotRange{
+		{First: 0, Last: 0, Primary: "a"}, {First: 1, Last: 99, Primary: "b"}, {First: 100, Last: 101, Primary: "a"},
+		{First: 102, Last: 8000, Primary: "a"}, {First: 8002, Last: topology.SlotCount - 1, Primary: "b"},
 	})
 	require.Len(t, all, 3)
 	tags := map[string]string{}
@@ -25,12 +27,12 @@ func TestPartsOf(t *testing.T) {
 	require.Equal(t, 8001, slotOf(tags["8001"]), "no primary has it")
 	require.Equal(t, []part{{tag: "server", slots: "0-16383"}}, partsOf("server", nil))
 
-	var spread []slotRange
-	for slot := range slotCount {
-		spread = append(spread, slotRange{first: slot, last: slot, primary: "ab"[slot%2 : slot%2+1]})
+	var spread []topology.SlotRange
+	for slot := range topology.SlotCount {
+		spread = append(spread, topology.SlotRange{First: slot, Last: slot, Primary: "ab"[slot%2 : slot%2+1]})
 	}
 	for _, p := range partsOf("server", spread) {
-		require.LessOrEqual(t, len(p.slots), maxSlotsText+10)
+		require.LessOrEqual(t, len(p.slots), topology.MaxSlotsText+10)
 		require.True(t, strings.HasSuffix(p.slots, ",…"), p.slots)
 	}
 }
