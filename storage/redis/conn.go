@@ -14,6 +14,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/tidemark-dev/tidemark/internal/id"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/refusal"
 	"github.com/tidemark-dev/tidemark/storage/redis/pubsub"
 )
 
@@ -32,7 +33,7 @@ type Conn struct {
 	options       rueidis.ClientOption // of client
 	moves         *moves               // nil: the address always has the same server
 	stopSentinels func()               // ends the connecting to Sentinels
-	adviser       adviser
+	adviser       refusal.Adviser
 	unlike        looks // for a server that isn't as the options say
 	readiness     readiness
 	closed        atomic.Bool
@@ -85,6 +86,16 @@ func Connect(ctx context.Context, o Options) (*Conn, error) {
 	return c, nil
 }
 
+func newAdviser(o Options, c rueidis.ClientOption) refusal.Adviser {
+	return refusal.Adviser{
+		Option: cmp.Or(o.Option, "redis"), User: cmp.Or(c.Username, "default"), Prefix: o.KeyPrefix,
+		Sentinel: c.Sentinel.MasterSet, Secrets: []string{c.Password, c.Sentinel.Password},
+	}
+}
+
+// Advice returns what to change so that an error doesn't occur again, or "" if that isn't known.
+func Advice(err error) string { return refusal.Advice(err) }
+
 // Check returns an error if Connect would return ErrOptions. It connects to nothing.
 func (o Options) Check() error {
 	_, _, err := o.checked()
@@ -126,12 +137,12 @@ func (c *Conn) tryIdentified(ctx context.Context, copts rueidis.ClientOption) er
 	if err := c.identify(ctx); err != nil {
 		return err
 	}
-	err := c.adviser.explain(c.tryConnect(ctx, copts))
+	err := c.adviser.Explain(c.tryConnect(ctx, copts))
 	if err == nil || Advice(err) != "" {
 		return err
 	}
-	if advice := c.adviser.ofNetwork(err); advice != "" {
-		return &explained{err, advice}
+	if advice := c.adviser.OfNetwork(err); advice != "" {
+		return refusal.Explained(err, advice)
 	}
 	return err
 }

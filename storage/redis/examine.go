@@ -6,14 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/redis/rueidis"
 
-	"github.com/tidemark-dev/tidemark/internal/redact"
 	"github.com/tidemark-dev/tidemark/storage"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/refusal"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/topology"
 )
 
@@ -75,14 +74,14 @@ func (c *Conn) examine(ctx context.Context, n topology.Node, bulk rueidis.Client
 	p.ClockOffset, failures[1] = clockOffset(ctx, n.Client)
 	rules, failures[2] = c.lacking(ctx, bulk)
 	if len(rules) > 0 {
-		p.Grant = c.adviser.grant(rules)
+		p.Grant = c.grant(rules)
 	}
 	for i, err := range failures {
-		if code(err) == codeNoPermission { // named by Grant
+		if refusal.Is(err, refusal.NoPermission) { // named by Grant
 			failures[i] = nil
 		}
 	}
-	p.Err = c.adviser.explain(errors.Join(failures[:]...))
+	p.Err = c.adviser.Explain(errors.Join(failures[:]...))
 	return p
 }
 
@@ -114,31 +113,4 @@ func clockOffset(ctx context.Context, client rueidis.Client) (time.Duration, err
 }
 
 // User returns the user of the connections, for texts.
-func (c *Conn) User() string { return c.adviser.user }
-
-// hidden is an error without the secrets in its text: some servers repeat the commands that they refuse.
-type hidden struct {
-	error
-
-	text string
-}
-
-func (h *hidden) Error() string { return h.text }
-func (h *hidden) Unwrap() error { return h.error }
-
-// hide removes the passwords from the text of an error.
-func (a adviser) hide(err error) error {
-	if err == nil {
-		return nil
-	}
-	text := err.Error()
-	for _, secret := range a.secrets {
-		if secret != "" {
-			text = strings.ReplaceAll(text, secret, redact.Mark)
-		}
-	}
-	if text == err.Error() {
-		return err
-	}
-	return &hidden{err, text}
-}
+func (c *Conn) User() string { return c.adviser.User }

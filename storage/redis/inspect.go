@@ -10,6 +10,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/tidemark-dev/tidemark/storage"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/refusal"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/topology"
 )
 
@@ -34,7 +35,7 @@ func product(i topology.Info) (name, version string) {
 func unfit(i topology.Info) error {
 	switch product, version := product(i); {
 	case i["redis_mode"] == "sentinel":
-		return ErrSentinel
+		return refusal.Explained(ErrSentinel, "set --redis-sentinel-master to the name of the primary that it watches")
 	case !newEnough(i):
 		return fmt.Errorf("%w: it is %s %s", ErrTooOld, product, cmp.Or(version, "of no version"))
 	case i["arch_bits"] == "32":
@@ -50,7 +51,8 @@ func (c *Conn) primaries(ctx context.Context) ([]topology.Node, error) {
 
 func (c *Conn) checkFit(ctx context.Context) error {
 	if c.plainKeys && c.client.Mode() == rueidis.ClientModeCluster {
-		return ErrCluster
+		return refusal.Explained(ErrCluster, fmt.Sprintf("set --%s to a standalone Redis, or leave out --records-keys plain",
+			c.adviser.Option))
 	}
 	nodes, err := c.primaries(ctx)
 	if err != nil {
@@ -61,7 +63,9 @@ func (c *Conn) checkFit(ctx context.Context) error {
 			return fmt.Errorf("%s: %w", n.Address, err)
 		}
 		if n.Info.IsReplica() && !c.replica {
-			return fmt.Errorf("%s: %w of %s:%s", n.Address, ErrReplica, n.Info["master_host"], n.Info["master_port"])
+			return refusal.Explained(
+				fmt.Errorf("%s: %w of %s:%s", n.Address, ErrReplica, n.Info["master_host"], n.Info["master_port"]),
+				fmt.Sprintf("set --%s to the primary, or promote this server", c.adviser.Option))
 		}
 	}
 	return nil

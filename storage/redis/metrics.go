@@ -1,6 +1,10 @@
 package redis
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/refusal"
+)
 
 // metrics counts the calls and the errors of a Conn. Its zero value counts nothing. Many goroutines may use it.
 type metrics struct {
@@ -17,7 +21,8 @@ type metrics struct {
 }
 
 // alerted are the codes of failures and retries that are counted from 0 on, so that alerts see the first one.
-var alerted = []string{codeNetwork, codeReadOnly, codeNoPermission, "OOM", "MISCONF", "NOREPLICAS"}
+var alerted = []string{codeNetwork, refusal.ReadOnly, refusal.NoPermission, refusal.OutOfMemory, "MISCONF",
+	"NOREPLICAS"}
 
 // newMetrics registers the metrics. If r is nil they count nothing.
 func newMetrics(r prometheus.Registerer) (metrics, error) {

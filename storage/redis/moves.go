@@ -71,12 +71,6 @@ func (m *looks) close() {
 	m.looking.Wait()
 }
 
-// isReplica reports whether a server has refused a call because it is a replica.
-func isReplica(err error) bool {
-	c := code(err)
-	return c == codeReadOnly || c == codeMasterDown
-}
-
 // findPrimary is called when a server has refused a call because it is a replica. If a new connection to the address of
 // a standalone Redis reaches a primary, it closes the earlier ones: calls in progress are tried again, and listeners
 // subscribe again. It returns at once, and looks once a second at most. A Redis that is a replica permanently keeps its

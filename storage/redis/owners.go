@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/refusal"
 	"github.com/tidemark-dev/tidemark/storage/redis/pubsub"
 )
 
@@ -28,7 +29,7 @@ type wrongNode struct{}
 
 // after returns the context of an attempt that follows one with this error.
 func (c *Conn) after(ctx context.Context, err error) context.Context {
-	if c.client.Mode() != rueidis.ClientModeCluster || !ReplyLost(err) && code(err) != codeMoved {
+	if c.client.Mode() != rueidis.ClientModeCluster || !ReplyLost(err) && !refusal.Is(err, refusal.Moved) {
 		return ctx
 	}
 	return context.WithValue(ctx, wrongNode{}, true)

@@ -13,6 +13,7 @@ import (
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/id"
 	"github.com/tidemark-dev/tidemark/internal/pace"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/refusal"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua"
 	"github.com/tidemark-dev/tidemark/storage/redis/pubsub"
 )
@@ -155,19 +156,20 @@ func (c *Conn) checkNotified(ctx context.Context) error {
 func (c *Conn) writeReady(ctx context.Context, tag, nonce string) error {
 	_, err := c.Try(ctx, readyScript, []string{readyKey(c.prefix, tag)},
 		[]string{readyTopic(c.prefix, tag), nonce, Milliseconds(readyTTL)})
-	if err != nil && isReplica(err) {
+	if err == nil {
+		return nil
+	}
+	cause := causeOf(err)
+	if cause.Replica {
 		c.findPrimary(ctx)
 	}
-	var refusal *rueidis.RedisError
-	if !errors.As(err, &refusal) {
-		return err
-	}
-	refused := &fault.Error{Kind: fault.Unavailable, Slug: fault.SlugUnavailable, RetryAfter: retryAfter,
-		Cause: c.adviser.explain(err)}
-	switch code := code(err); {
-	case refusesWrites(code):
-		refused.Detail = "Redis refuses writes: " + refusal.Error()
-	case code == codeNoPermission:
+	refused := &fault.Error{Kind: fault.Unavailable, Slug: fault.SlugUnavailable, RetryAfter: refusal.RetryAfter,
+		Cause: c.adviser.Explain(err)}
+	var reply *rueidis.RedisError
+	switch {
+	case cause.ReadOnly && errors.As(err, &reply):
+		refused.Detail = "Redis refuses writes: " + reply.Error()
+	case cause.Code == refusal.NoPermission:
 		refused.Detail = "the user of Redis lacks a permission that the service needs"
 	default:
 		return err

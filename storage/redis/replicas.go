@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/refusal"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua"
 )
 
@@ -49,7 +50,7 @@ func (r *Replicas) Run(ctx context.Context, script *lua.Script, keys, args []str
 	ctx, cancel := context.WithTimeout(ctx, replicaPatience)
 	defer cancel()
 	reply, err := NewReply(script.Name(), script.ExecReadOnly(ctx, client, keys, args))
-	if err != nil && code(err) != codeTryAgain {
+	if err != nil && !refusal.Is(err, refusal.TryAgain) {
 		r.pause(ctx, err)
 	}
 	return reply, err == nil && reply.Status == OK

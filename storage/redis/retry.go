@@ -77,7 +77,7 @@ type failure struct {
 func (c *Conn) again(ctx, limited context.Context, f failure) error {
 	wait, err := newBackOff(), f.err
 	for transient(err) && limited.Err() == nil && !c.closed.Load() {
-		if isReplica(err) {
+		if causeOf(err).Replica {
 			c.findPrimary(ctx)
 		}
 		delay := wait.NextBackOff()
@@ -110,7 +110,7 @@ func (c *Conn) Failure(ctx context.Context, name string, err error) error {
 	}
 	c.metrics.failed(code(err))
 	c.lookFor(ctx, err)
-	return fmt.Errorf("%s: %w", name, faultOf(c.adviser.explain(err)))
+	return fmt.Errorf("%s: %w", name, faultOf(c.adviser.Explain(err)))
 }
 
 // RetryEach is Retry for n operations that go to Redis together. It calls try with the indices of the operations to
@@ -143,7 +143,7 @@ func (c *Conn) RetryEach(ctx context.Context, name string, n int,
 			case transient(err):
 				again, failed = append(again, pending[i]), err
 			default:
-				errs[pending[i]] = fmt.Errorf("%s: %w", name, faultOf(c.adviser.explain(err)))
+				errs[pending[i]] = fmt.Errorf("%s: %w", name, faultOf(c.adviser.Explain(err)))
 			}
 		}
 		pending = again

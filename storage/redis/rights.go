@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/redis/rueidis"
+
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/refusal"
 )
 
 // rights are the commands that a user of Redis needs, as ACL rules name them, each with arguments with which it could be
@@ -86,20 +88,20 @@ func (c *Conn) lacking(ctx context.Context, node rueidis.Client) (rules []string
 		for i, reply := range replies[:len(calls)] {
 			switch err := reply.Error(); {
 			case err == nil:
-			case code(err) == codeNetwork:
+			case ReplyLost(err):
 				return err
-			case code(err) == codeNoPermission:
+			case refusal.Is(err, refusal.NoPermission):
 				rules = append(rules, c.missingRule(called[i], err))
-			case strings.Contains(err.Error(), "unknown command"):
+			case causeOf(err).NoCommand:
 				rules = append(rules, "the command "+called[i]+", which this Redis doesn't have, or has renamed")
 			}
 		}
-		if err := replies[len(calls)+1].Error(); code(err) == codeNoPermission {
+		if refusal.Is(replies[len(calls)+1].Error(), refusal.NoPermission) {
 			rules = append(rules, "+exec")
 		}
 		return nil
 	})
-	if err != nil && code(err) == codeNoPermission {
+	if refusal.Is(err, refusal.NoPermission) {
 		return []string{"+multi, without which others can't be looked for"}, nil
 	}
 	slices.Sort(rules)
@@ -119,6 +121,6 @@ func (c *Conn) missingRule(command string, err error) string {
 }
 
 // grant returns the command that gives a user rules.
-func (a adviser) grant(rules []string) string {
-	return fmt.Sprintf("ACL SETUSER %s %s", a.user, strings.Join(rules, " "))
+func (c *Conn) grant(rules []string) string {
+	return fmt.Sprintf("ACL SETUSER %s %s", c.adviser.User, strings.Join(rules, " "))
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/refusal"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua"
 )
 
@@ -57,7 +58,7 @@ func (c *Conn) Try(ctx context.Context, script *lua.Script, keys, args []string)
 func (c *Conn) RunUnlessMoving(ctx context.Context, script *lua.Script, keys, args []string) (Reply, error) {
 	var r Reply
 	err := c.Retry(ctx, script.Name(), func(ctx context.Context) (err error) {
-		if r, err = c.Try(ctx, script, keys, args); errors.Is(err, ErrMoving) || SlotMoving(err) {
+		if r, err = c.Try(ctx, script, keys, args); errors.Is(err, ErrMoving) || refusal.Is(err, refusal.TryAgain) {
 			r, err = Reply{Status: Moving}, nil
 		}
 		return err
@@ -104,7 +105,7 @@ func (c *Conn) TryMany(
 	answers := c.Send(ctx, c.client, append(commands, then...))
 	results := make([]Result, len(calls))
 	for i, l := range calls {
-		if code(answers[i].Error()) == codeNoScript {
+		if refusal.Is(answers[i].Error(), refusal.NoScript) {
 			answers[i] = script.Exec(ctx, c.At(ctx, c.client, l.Keys[0]), l.Keys, l.Args)
 		}
 		results[i].Reply, results[i].Err = NewReply(script.Name(), answers[i])

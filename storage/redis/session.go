@@ -8,6 +8,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/refusal"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua"
 )
 
@@ -51,7 +52,7 @@ func (s *Session) RunMany(ctx context.Context, script *lua.Script, calls []Call)
 	answers, results := s.client.DoMulti(ctx, commands...), make([]Result, len(calls))
 	for i, l := range calls {
 		answer := answers[i]
-		if code(answer.Error()) == codeNoScript {
+		if refusal.Is(answer.Error(), refusal.NoScript) {
 			answer = s.client.Do(ctx, script.Eval(s.client.B(), l.Keys, l.Args))
 		}
 		results[i].Reply, results[i].Err = NewReply(script.Name(), answer)
@@ -105,7 +106,7 @@ func (s *Session) awaitReplicas(ctx context.Context, replicas int) error {
 // notReplicated returns the error for a write that is stored, but that too few replicas are known to have.
 func notReplicated(why string) error {
 	return &fault.Error{
-		Kind: fault.Unavailable, Slug: fault.SlugNotReplicated, RetryAfter: retryAfter,
+		Kind: fault.Unavailable, Slug: fault.SlugNotReplicated, RetryAfter: refusal.RetryAfter,
 		Detail: "what was written is stored, but " + why,
 	}
 }

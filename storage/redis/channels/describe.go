@@ -13,6 +13,7 @@ import (
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/clock"
 	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/refusal"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua"
 )
 
@@ -82,7 +83,7 @@ func (s *Store) Positions(ctx context.Context, names []string) []channel.Positio
 	errs := s.conn.RetryEach(ctx, "positions", len(names), func(ctx context.Context, pending []int) []error {
 		read := reads.client.DoMulti(ctx, reads.commands(pending)...)
 		return reads.decode(pending, read, func(i int, values []rueidis.RedisMessage, err error) error {
-			if redis.SlotMoving(err) {
+			if refusal.Is(err, refusal.TryAgain) {
 				results[i].Position, err = singleReads{store: s, keys: s.keys(names[i])}.channelPosition(ctx)
 			} else if err == nil {
 				results[i].Position, err = position(values)

@@ -10,6 +10,7 @@ import (
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/clock"
 	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/refusal"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua"
 )
 
@@ -68,7 +69,7 @@ func (s *Store) fetchAll(ctx context.Context, calls []redis.Call) []redis.Result
 	return s.conn.RetryMany(ctx, fetchScript, calls, func(ctx context.Context, calls []redis.Call) []redis.Result {
 		answers, _ := s.conn.TryMany(ctx, fetchScript, calls, nil)
 		for i, a := range answers {
-			if redis.SlotMoving(a.Err) {
+			if refusal.Is(a.Err, refusal.TryAgain) {
 				answers[i] = redis.Result{Reply: redis.Reply{Status: redis.Moving}}
 			}
 		}

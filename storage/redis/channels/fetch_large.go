@@ -10,7 +10,7 @@ import (
 	"github.com/tidemark-dev/tidemark/clock"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/unsent"
-	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/refusal"
 )
 
 // A fetch reads at most firstRead bytes with its scripts on the shared connection, however many subscribers it is for;
@@ -101,7 +101,7 @@ func (s *Store) restOfEach(ctx context.Context, requests []channel.FetchRequest,
 func (s *Store) tryRest(ctx context.Context, r *channel.FetchRequest, b *channel.Batch, remaining int) (int, error) {
 	err := s.conn.Retry(ctx, "fetch", func(ctx context.Context) (err error) {
 		remaining, err = s.readRest(ctx, r, b, remaining)
-		if len(b.Messages) == 0 && redis.SlotMoving(err) {
+		if len(b.Messages) == 0 && refusal.Is(err, refusal.TryAgain) {
 			*b, err = s.fetchSingly(ctx, *r)
 			remaining -= bytesOf(b.Messages)
 		}

@@ -10,7 +10,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/clock"
-	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/refusal"
 )
 
 // singleChunk limits how many messages one fetch reads key by key.
@@ -300,7 +300,7 @@ func (f singleReads) expired(ctx context.Context, at clock.Clock, unread uint64)
 // get returns a key's value, or nil if the key does not exist, or has a value of another type, as in the scripts.
 func (f singleReads) get(ctx context.Context, key string) ([]byte, error) {
 	value, err := f.store.conn.Client().Do(ctx, f.store.conn.Client().B().Get().Key(key).Build()).AsBytes()
-	if rueidis.IsRedisNil(err) || redis.WrongType(err) {
+	if rueidis.IsRedisNil(err) || refusal.Is(err, refusal.WrongType) {
 		return nil, nil
 	}
 	return value, err

@@ -15,6 +15,7 @@ import (
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/clock"
 	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/refusal"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/topology"
 )
 
@@ -173,7 +174,8 @@ func (s *Store) trySummaries(ctx context.Context, all []channel.Summary, pending
 	read := client.DoMulti(ctx, commands...)
 	for n, i := range pending {
 		errs[n] = decodeSummary(&all[i], read[each*n:each*(n+1)])
-		if errors.Is(errs[n], redis.ErrReply) || redis.WrongType(errs[n]) { // the list of the others is needed to find it
+		// the list of the others is needed to find a damaged one
+		if errors.Is(errs[n], redis.ErrReply) || refusal.Is(errs[n], refusal.WrongType) {
 			s.conn.Logger().ErrorContext(ctx, "a channel is damaged, leaving it out of the list", "channel", all[i].Name,
 				"error", errs[n])
 			all[i].TTL, errs[n] = deleted, nil

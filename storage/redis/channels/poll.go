@@ -11,6 +11,7 @@ import (
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/clock"
 	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/refusal"
 )
 
 // Poll acknowledges with ack.lua, reads clocks, marks and epochs with MGET, and reads the TTLs of marks that ttlCache
@@ -105,7 +106,7 @@ func (p *polling) decode(ctx context.Context) func(int, []rueidis.RedisMessage, 
 		if err == nil {
 			return p.position(i, values)
 		}
-		if redis.SlotMoving(err) {
+		if refusal.Is(err, refusal.TryAgain) {
 			var b channel.Batch
 			b, err = singleReads{store: p.store, keys: p.store.keys(p.requests[i].Channel)}.position(ctx,
 				p.requests[i].Subscriber)

@@ -8,6 +8,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/refusal"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua"
 )
 
@@ -61,7 +62,7 @@ func (r valueReader) First(ctx context.Context, keys []string) (values [][]byte,
 	err = r.Conn.Retry(ctx, contentsScript.Name(), func(ctx context.Context) error {
 		c := r.Conn.At(ctx, r.Conn.Bulk(), keys[0])
 		result := contentsScript.Exec(ctx, c, keys, []string{strconv.Itoa(firstBytes)})
-		if redis.SlotMoving(result.Error()) {
+		if refusal.Is(result.Error(), refusal.TryAgain) {
 			values = make([][]byte, min(len(keys), contentsAtOnce))
 			return r.singly(ctx, keys[:len(values)], values)
 		}
@@ -93,7 +94,7 @@ func (r valueReader) Primary(ctx context.Context, keys []string) ([][]byte, erro
 	err := r.Conn.Retry(ctx, "read tickets", func(ctx context.Context) error {
 		c := r.Conn.At(ctx, r.Conn.Bulk(), keys[0])
 		found, err := c.Do(ctx, c.B().Mget().Key(keys...).Build()).ToArray()
-		if redis.SlotMoving(err) {
+		if refusal.Is(err, refusal.TryAgain) {
 			return r.singly(ctx, keys, values)
 		}
 		if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/records"
 	"github.com/tidemark-dev/tidemark/internal/records/keyspace"
 	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/refusal"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/topology"
 )
 
@@ -151,16 +152,9 @@ func decode(keys []keyspace.Key, measured []bool, replies []rueidis.RedisResult)
 		if measured[i] {
 			replies = replies[1:]
 		}
-		var refused *rueidis.RedisError
 		switch {
-		case errors.As(err, &refused):
-			if _, moved := refused.IsMoved(); moved {
-				continue
-			}
-			if _, asking := refused.IsAsk(); asking {
-				continue
-			}
-			return nil, err
+		case refusal.Is(err, refusal.Moved, refusal.Ask):
+			continue
 		case err != nil:
 			return nil, err
 		case of == "none" || ttl == noKey:

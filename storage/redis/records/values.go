@@ -12,6 +12,7 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/records"
 	"github.com/tidemark-dev/tidemark/internal/records/tier"
 	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/refusal"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/topology"
 )
 
@@ -56,7 +57,7 @@ func decodeEntry(ttl, text rueidis.RedisResult, limit int) (tier.Value, error) {
 		return tier.Value{}, err
 	}
 	data, err := text.AsBytes()
-	if redis.WrongType(err) {
+	if refusal.Is(err, refusal.WrongType) {
 		return tier.Value{}, nil
 	}
 	return valueOf(ms, data, limit), err

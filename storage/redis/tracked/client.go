@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/refusal"
 )
 
 // DefaultMemory is the default value of Options.Memory.
@@ -150,7 +150,8 @@ func (c *Client) GetMany(ctx context.Context, keys []string) ([]Entry, error) {
 		}
 		for i, result := range c.results(ctx, commands) {
 			err := entries[i].decode(result)
-			if outOfMemory(err) {
+			// Redis is too full to queue the commands with which a key is read and tracked. It can still be read.
+			if refusal.Is(err, refusal.OutOfMemory) {
 				err = entries[i].decode(c.client.Do(ctx, rueidis.Completed(c.get(keys[i]))))
 			}
 			if err != nil {
@@ -221,13 +222,6 @@ func (c *Client) results(ctx context.Context, commands []rueidis.CacheableTTL) [
 		return []rueidis.RedisResult{c.client.DoCache(ctx, commands[0].Cmd, commands[0].TTL)}
 	}
 	return c.client.DoMultiCache(ctx, commands...)
-}
-
-// outOfMemory reports whether Redis is too full to queue the commands with which a key is read and tracked. It can
-// still be read.
-func outOfMemory(err error) bool {
-	var refusal *rueidis.RedisError
-	return errors.As(err, &refusal) && strings.HasPrefix(refusal.Error(), "OOM ")
 }
 
 // errShared is the error of a caller that waited for the read of another one, which gave up.
