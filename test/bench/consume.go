@@ -1,12 +1,10 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"strings"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/tidemark-dev/tidemark/test/load"
 	"github.com/tidemark-dev/tidemark/test/report"
@@ -23,74 +21,62 @@ const nextLimit = 50e-6
 
 // measureNext measures the loop of a consumer: next acknowledges ten messages and fetches the next ten.
 func (u *system) measureNext() {
+	path := func(i int) string { return subscriberPath(fmt.Sprintf("consume-%d", i), "s") }
 	var rounds []float64
 	for range u.rounds {
 		u.redis.empty()
-		u.fillConsumed()
-		rounds = append(rounds, u.redis.cpuSeconds(channelCount*consumeMessages/consumeMax, u.consume))
+		u.subscribe(channelCount, path)
+		u.repeat(channelCount*consumeMessages/50, func(n int) []byte {
+			return load.Request(http.MethodPost, fmt.Sprintf("/v1/channels/consume-%d/messages", n%channelCount), batch(50))
+		})
+		rounds = append(rounds, perCall(channelCount*consumeMessages/consumeMax, u.redis.cpu, func() {
+			u.each(channelCount, func(ctx context.Context, i int) error {
+				return u.consume(ctx, path(i), consumeMessages, consumeMax, "0s")
+			})
+		}))
 	}
-	next := median(rounds)
+	next := median(rounds, func(seconds float64) float64 { return seconds })
 	u.printf("\nOf the loop of a consumer, a `next` that acknowledges ten messages and fetches the next ten takes %.1f "+
 		"µs of Redis's\nCPU time (goal ≤ %.0f µs, %s).\n", next*1e6, nextLimit*1e6, report.Verdict(next <= nextLimit))
 }
 
-func consumePath(channel int) string { return fmt.Sprintf("/v1/channels/consume-%d", channel) }
-
-// fillConsumed subscribes to each channel and publishes to it.
-func (u *system) fillConsumed() {
-	u.repeat(channelCount, func(n int) []byte {
-		return load.Request(http.MethodPut, consumePath(n-1)+"/subscribers/s", "")
-	})
-	batch := "[" + strings.TrimSuffix(strings.Repeat(`{"content":`+messageContent+`},`, 50), ",") + "]"
-	u.repeat(channelCount*consumeMessages/50, func(n int) []byte {
-		return load.Request(http.MethodPost, consumePath(n%channelCount)+"/messages", batch)
-	})
+// fetched is an answer with messages.
+type fetched struct {
+	Messages      []json.RawMessage `json:"messages"`
+	ReceiptHandle string            `json:"receiptHandle"`
 }
 
-// consume consumes all channels, each over one of the connections.
-func (u *system) consume() {
-	group, ctx := errgroup.WithContext(u.Context())
-	for first := range load.Connections {
-		group.Go(func() error {
-			c, err := load.Dial(ctx, u.server.HTTP)
-			if err != nil {
-				return err
-			}
-			defer c.Close()
-			for channel := first; channel < channelCount && err == nil; channel += load.Connections {
-				err = consumeOne(c, consumePath(channel)+"/subscribers/s")
-			}
-			return err
-		})
+// receipt fetches messages and returns their receipt.
+func (u *system) receipt(path string) string {
+	var got fetched
+	u.Must(json.Unmarshal(u.request(http.MethodGet, path, "").Body, &got))
+	return got.ReceiptHandle
+}
+
+// consume receives n messages of a subscriber, at most limit at a time. It acknowledges them with the next request, so
+// not the last ones.
+func (u *system) consume(ctx context.Context, subscriber string, n, limit int, wait string) error {
+	c, err := load.Dial(ctx, u.server.HTTP)
+	if err != nil {
+		return err
 	}
-	u.Must(group.Wait())
-}
-
-// consumeOne consumes a channel to its end.
-func consumeOne(c *load.Conn, subscriber string) error {
-	receipt := ""
-	for remaining := consumeMessages; remaining > 0; {
-		request := load.Request(http.MethodGet, fmt.Sprintf("%s/messages?max=%d", subscriber, consumeMax), "")
-		if receipt != "" {
-			body := fmt.Sprintf(`{"receiptHandle":%q,"max":%d}`, receipt, consumeMax)
-			request = load.Request(http.MethodPost, subscriber+"/next", body)
-		}
+	defer c.Close()
+	request := load.Request(http.MethodGet, fmt.Sprintf("%s/messages?max=%d&wait=%s", subscriber, limit, wait), "")
+	for n > 0 {
 		a, err := c.Do(request)
 		if err != nil {
 			return err
 		}
-		var got struct {
-			Messages      []json.RawMessage `json:"messages"`
-			ReceiptHandle string            `json:"receiptHandle"`
-		}
+		var got fetched
 		if err := json.Unmarshal(a.Body, &got); err != nil {
 			return err
 		}
 		if len(got.Messages) == 0 {
-			return fmt.Errorf("%s: %d messages are missing", subscriber, remaining)
+			return fmt.Errorf("%s: %d messages are missing", subscriber, n)
 		}
-		remaining -= len(got.Messages)
-		receipt = got.ReceiptHandle
+		n -= len(got.Messages)
+		request = load.Request(http.MethodPost, subscriber+"/next",
+			fmt.Sprintf(`{"receiptHandle":%q,"max":%d,"wait":%q}`, got.ReceiptHandle, limit, wait))
 	}
 	return nil
 }

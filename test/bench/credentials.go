@@ -7,9 +7,9 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
@@ -22,12 +22,15 @@ import (
 
 // sender is a way to send publishes whose cost is compared.
 type sender struct {
-	name       string
-	server     *service
-	credential string
-	limit      time.Duration // its allowed extra cost over no credential; 0: no goal
-	rounds     []float64     // CPU seconds of the server per publish
+	name    string
+	server  *service
+	headers []string
+	limit   time.Duration // its allowed extra cost over no credential; 0: no goal
+	rounds  []senderCost
 }
+
+// senderCost is CPU time of the server per publish. extra is what it is more than without a credential.
+type senderCost struct{ all, extra time.Duration }
 
 // highLimits are limits that a user doesn't reach here. Requests count as in any service.
 const highLimits = "requests=1000000/s,publishedBytes=1GiB/s,waits=100,tickets=60/m,newChannels=1000000/s," +
@@ -48,31 +51,24 @@ func credentials(b *bench) {
 	}
 	senders := []*sender{
 		{name: "nothing, to an open service", server: u.server},
-		{name: "an API key", server: closed, credential: key, limit: 5 * time.Microsecond},
-		{name: "a JSON Web Token seen before", server: closed, credential: token, limit: 8 * time.Microsecond},
+		{name: "an API key", server: closed, headers: bearer(key), limit: 5 * time.Microsecond},
+		{name: "a JSON Web Token seen before", server: closed, headers: bearer(token), limit: 8 * time.Microsecond},
 	}
 	for round := range u.rounds {
-		for i, sender := range senders {
+		for i, s := range senders {
 			u.redis.empty()
-			sender.rounds = append(sender.rounds, sender.measure(u.requests, fmt.Sprintf("%d-%d", round, i)))
+			seconds := perCall(u.requests, s.server.cpu, func() {
+				u.repeatAt(s.server.HTTP, u.requests, func(n int) []byte {
+					path := fmt.Sprintf("/v1/channels/bench-%d/messages/p%d-%d-%d", n%channelCount, round, i, n)
+					return load.Request(http.MethodPut, path, messageContent, s.headers...)
+				})
+			})
+			cost := senderCost{all: time.Duration(seconds * float64(time.Second))}
+			s.rounds = append(s.rounds, cost)
+			s.rounds[round].extra = cost.all - senders[0].rounds[round].all
 		}
 	}
 	b.printCredentials(senders)
-}
-
-// measure returns the CPU seconds of the server per publish.
-func (s *sender) measure(n int, name string) float64 {
-	header := ""
-	if s.credential != "" {
-		header = "Authorization: Bearer " + s.credential + "\r\n"
-	}
-	const form = "PUT /v1/channels/bench-%d/messages/p%s-%d HTTP/1.1\r\nHost: localhost\r\n%sContent-Length: %d\r\n\r\n%s"
-	before := s.server.cpu()
-	_, err := load.Repeat(s.server.bench.Context(), s.server.HTTP, n, func(n int) []byte {
-		return fmt.Appendf(nil, form, n%channelCount, name, n, header, len(messageContent), messageContent)
-	})
-	s.server.bench.Must(err)
-	return (s.server.cpu() - before).Seconds() / float64(n)
 }
 
 func (b *bench) printCredentials(senders []*sender) {
@@ -80,24 +76,22 @@ func (b *bench) printCredentials(senders []*sender) {
 		"within a round.\n\n"+
 		"| publish with | server CPU | more than without | goal | |\n"+
 		"|---|---:|---:|---:|---|\n", contentBytes)
-	open := senders[0].rounds
 	for _, s := range senders {
-		var more []float64
-		for i, seconds := range s.rounds {
-			more = append(more, seconds-open[i])
-		}
-		extra, cost := medianTime(more), medianTime(slices.Clone(s.rounds))
+		cost := report.Tenths(median(s.rounds, func(p senderCost) time.Duration { return p.all }))
 		if s.limit == 0 {
-			b.printf("| %s | %s | | | |\n", s.name, tenths(cost))
+			b.printf("| %s | %s | | | |\n", s.name, cost)
 			continue
 		}
-		b.printf("| %s | %s | %s | %s | %s |\n",
-			s.name, tenths(cost), tenths(extra), atMostMicros(s.limit), report.Verdict(extra <= s.limit))
-		progress("a publish with %s: %s more", s.name, tenths(extra))
+		extra := median(s.rounds, func(p senderCost) time.Duration { return p.extra })
+		b.printf("| %s | %s | %s | %s | %s |\n", s.name, cost, report.Tenths(extra), atMost(s.limit, report.Micros),
+			report.Verdict(extra <= s.limit))
+		progress("a publish with %s: %s more", s.name, report.Tenths(extra))
 	}
 }
 
-func tenths(d time.Duration) string { return fmt.Sprintf("%.1f µs", float64(d)/1000) }
+func bearer(credential string) []string {
+	return []string{"Authorization: Bearer " + credential + "\r\n"}
+}
 
 // makeCredentials writes the files with one API key and the key of one JSON Web Token, and returns the server's
 // arguments.

@@ -1,14 +1,12 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
-	"slices"
-	"sync/atomic"
 	"syscall"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	"google.golang.org/protobuf/types/known/anypb"
 	"google.golang.org/protobuf/types/known/structpb"
 
@@ -41,7 +39,7 @@ func crowds(b *bench) {
 	defer c.stop()
 	c.admin(http.MethodPut, "/v1/queues/crowd",
 		`{"maxTickets": 0, "match": {"function": "criteria", "weights": {"skill": 1}}}`)
-	c.connect()
+	c.frontend = c.dialFrontend(c.server)
 	defer func() { c.frontend.Close() }()
 	b.printf("\n## Many tickets that wait\n\nTickets that never match wait in a criteria queue. Times are from "+
 		"the creation of the second ticket of a pair to\nboth assignments, the median of %d. The other columns "+
@@ -57,10 +55,10 @@ func crowds(b *bench) {
 		c.waiting, took.Seconds(), crowdStartLimit.Seconds(), report.Verdict(took <= crowdStartLimit))
 }
 
-func (c *crowd) connect() {
-	var err error
-	c.frontend, err = load.DialFrontend(c.server.GRPC)
-	c.Must(err)
+func (b *bench) dialFrontend(server *service) *load.Frontend {
+	frontend, err := load.DialFrontend(server.GRPC)
+	b.Must(err)
+	return frontend
 }
 
 // grow adds tickets up to a number, and measures how fast pairs are matched among them.
@@ -73,33 +71,23 @@ func (c *crowd) grow(waiting int, goal time.Duration) {
 	for range crowdPairs {
 		took = append(took, c.meetOne())
 	}
-	slices.Sort(took)
-	pair := took[len(took)/2]
+	pair := report.Quantile(took, 0.5)
 	after := memory()
 	live, resident, redis := (after[0]-before[0])/added, (after[1]-before[1])/added, (after[2]-before[2])/added
 	good := pair <= goal && live <= crowdServerLimit && redis <= crowdRedisLimit
 	progress("%d waiting: a pair after %s, %.0f (resident: %.0f) + %.0f bytes", waiting, pair, live, resident, redis)
 	c.printf("| %d | %s | %s | %.2f KB | ≤ %.1f KB | %.2f KB | %.2f KB | ≤ %.1f KB | %s |\n", waiting,
-		report.Millis(pair), atMost(goal),
-		live/1000, crowdServerLimit/1000.0, resident/1000, redis/1000, crowdRedisLimit/1000.0, report.Verdict(good))
+		report.Millis(pair), atMost(goal, report.Millis), live/1000, crowdServerLimit/1000.0, resident/1000, redis/1000, crowdRedisLimit/1000.0, report.Verdict(good))
 }
 
 // fill creates tickets until the given number waits.
 func (c *crowd) fill(waiting int) {
-	var created atomic.Int64
-	created.Store(int64(c.waiting))
-	group, ctx := errgroup.WithContext(load.InQueue(c.Context(), "crowd"))
-	for range 100 {
-		group.Go(func() error {
-			for n := created.Add(1); n <= int64(waiting); n = created.Add(1) {
-				if _, err := c.frontend.Create(ctx, seeker(float64(n), float64(n)+0.5)); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-	}
-	c.Must(group.Wait())
+	first := c.waiting + 1
+	c.each(waiting-c.waiting, func(ctx context.Context, i int) error {
+		skill := float64(first + i)
+		_, err := c.frontend.Create(load.InQueue(ctx, "crowd"), seeker(skill, skill+0.5))
+		return err
+	})
 	c.waiting = waiting
 }
 
@@ -147,7 +135,7 @@ func (c *crowd) restart() time.Duration {
 	c.server.end(syscall.SIGTERM)
 	started := time.Now()
 	c.server = c.addServer()
-	c.connect()
+	c.frontend = c.dialFrontend(c.server)
 	c.meetOne()
 	return time.Since(started)
 }

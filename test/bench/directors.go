@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -69,22 +68,22 @@ func (d *directed) pairs(limit int) *load.Pairs {
 
 // rates compares the rate of a director of the user with that of the service.
 func (d *directed) rates() {
-	var shares, own, user []float64
+	type round struct{ own, user, share float64 }
+	var rounds []round
 	for range duelRounds {
-		own = append(own, d.rate("own"))
+		r := round{own: d.rate("own")}
 		stop := d.direct("user")
-		user = append(user, d.rate("user"))
+		r.user = d.rate("user")
 		stop()
-		shares = append(shares, user[len(user)-1]/own[len(own)-1])
-		progress("%.0f tickets/s by the service, %.0f by a user's director", own[len(own)-1], user[len(user)-1])
+		r.share = r.user / r.own
+		progress("%.0f tickets/s by the service, %.0f by a user's director", r.own, r.user)
+		rounds = append(rounds, r)
 	}
-	for _, figures := range [][]float64{shares, own, user} {
-		slices.Sort(figures)
-	}
-	share := shares[len(shares)/2]
+	share := median(rounds, func(r round) float64 { return r.share })
 	d.printf("| players | tickets/s, directed by the service | directed by the user | share | goal | |\n"+
-		"|---:|---:|---:|---:|---:|---|\n| %d | %.0f | %.0f | %.2f | %s | %s |\n", directedPlayers, own[len(own)/2],
-		user[len(user)/2], share, goal("≥", directedShare), report.Verdict(share >= directedShare))
+		"|---:|---:|---:|---:|---:|---|\n| %d | %.0f | %.0f | %.2f | %s | %s |\n", directedPlayers,
+		median(rounds, func(r round) float64 { return r.own }), median(rounds, func(r round) float64 { return r.user }),
+		share, goal("≥", directedShare), report.Verdict(share >= directedShare))
 }
 
 // rate returns how many tickets of a queue are matched a second.
@@ -134,21 +133,21 @@ func (d *directed) direct(queue string) (stop func()) {
 func (d *directed) backfills() {
 	before := d.redis.memory()
 	ids := make([]string, backfillsCount)
-	d.forEach(backfillsCount, func(ctx context.Context, n int) (err error) {
+	d.each(backfillsCount, func(ctx context.Context, n int) (err error) {
 		ids[n], err = d.director.CreateBackfill(ctx, "backfills", &openmatch.Backfill{
 			SearchFields: &openmatch.SearchFields{StringArgs: map[string]string{"map": fmt.Sprint(n % 10)}},
 		})
 		return err
 	})
 	memory := (d.redis.memory() - before) / backfillsCount
-	redis, server, began := d.redis.cpuTime(), d.server.cpu(), time.Now()
-	d.forEach(int(backfillsWindow/backfillsEvery)*backfillsCount, func(ctx context.Context, n int) error {
+	redis, server, began := d.redis.cpu(), d.server.cpu(), time.Now()
+	d.each(int(backfillsWindow/backfillsEvery)*backfillsCount, func(ctx context.Context, n int) error {
 		due := began.Add(time.Duration(n) * backfillsEvery / backfillsCount)
 		pace.Sleep(ctx, time.Until(due))
 		return d.director.Acknowledge(ctx, ids[n%backfillsCount], "127.0.0.1:7777")
 	})
 	took := time.Since(began).Seconds()
-	redisShare := (d.redis.cpuTime() - redis).Seconds() / took
+	redisShare := (d.redis.cpu() - redis).Seconds() / took
 	serverShare := (d.server.cpu() - server).Seconds() / took
 	progress("backfills: %.0f bytes, Redis %.1f %% of a core, server %.1f %%, in %.1f s", memory, 100*redisShare,
 		100*serverShare, took)
@@ -159,10 +158,9 @@ func (d *directed) backfills() {
 
 // firstMatch measures how soon a fetch streams its first match while many tickets wait.
 func (d *directed) firstMatch() {
-	frontend, err := load.DialFrontend(d.server.GRPC)
-	d.Must(err)
+	frontend := d.dialFrontend(d.server)
 	defer frontend.Close()
-	d.forEach(fetchedWaiting, func(ctx context.Context, _ int) error {
+	d.each(fetchedWaiting, func(ctx context.Context, _ int) error {
 		_, err := frontend.Create(load.InQueue(ctx, "crowd"), &openmatch.Ticket{})
 		return err
 	})
@@ -178,27 +176,9 @@ func (d *directed) firstMatch() {
 		}))
 		took = append(took, first)
 	}
-	slices.Sort(took)
-	first := took[len(took)/2]
-	progress("first of %d after %s, at most %s", fetchedWaiting, first, took[len(took)-1])
+	first := report.Quantile(took, 0.5)
+	progress("first of %d after %s", fetchedWaiting, first)
 	d.printf("\nWhile %d tickets wait, a fetch whose function proposes a match of the first tickets of its query "+
 		"streams it after\n%s, the median of %d (goal ≤ %s, %s).\n", fetchedWaiting, report.Millis(first), fetchedOften,
-		report.Millis(fetchedLimit), report.Verdict(first <= fetchedLimit && took[0] > 0))
-}
-
-// forEach calls do for 0 to n-1, many at the same time.
-func (d *directed) forEach(n int, do func(ctx context.Context, n int) error) {
-	var next atomic.Int64
-	group, ctx := errgroup.WithContext(d.Context())
-	for range 100 {
-		group.Go(func() error {
-			for i := int(next.Add(1)) - 1; i < n; i = int(next.Add(1)) - 1 {
-				if err := do(ctx, i); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
-	}
-	d.Must(group.Wait())
+		report.Millis(fetchedLimit), report.Verdict(first <= fetchedLimit && slices.Min(took) > 0))
 }

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/tidemark-dev/tidemark/test/load"
@@ -53,6 +51,8 @@ type playedDuels struct {
 	idle  time.Duration // CPU time of bare handlers per ticket
 }
 
+func (d playedDuels) rate() float64 { return d.PerSecond() }
+
 func (d duel) String() string {
 	if d.offered > 0 {
 		return fmt.Sprintf("%.0f/s offered", d.offered)
@@ -72,12 +72,10 @@ func duels(b *bench) {
 		for range duelRounds {
 			d := b.playDuels(load)
 			progress("%s players: %.0f tickets/s, p50 %s, p99 %s, server %s, Redis %s, %.2f calls; bare %.0f/s", load,
-				d.PerSecond(),
-				d.Quantile(0.5), d.Quantile(0.99), d.usage.server, d.usage.redis, d.usage.calls(), d.bare.PerSecond())
+				d.PerSecond(), d.Quantile(0.5), d.Quantile(0.99), d.usage.server, d.usage.redis, d.usage.calls(), d.bare.PerSecond())
 			found = append(found, d)
 		}
-		slices.SortFunc(found, func(a, b playedDuels) int { return cmp.Compare(a.PerSecond(), b.PerSecond()) })
-		measured = append(measured, found[len(found)/2])
+		measured = append(measured, medianRound(found, playedDuels.rate))
 	}
 	b.printf("\n## Matchmaking\n\nPlayers look for one opponent on a first-come queue, over gRPC: each creates a " +
 		"ticket, waits on WatchAssignments,\nand begins again at once. Up to 128 share a connection, unless the " +
@@ -91,10 +89,8 @@ func duels(b *bench) {
 		share, p50, p99 := d.PerSecond()/d.bare.PerSecond(), d.Quantile(0.5), d.Quantile(0.99)
 		good := d.PerSecond() >= want.perSecond && share >= want.share && within(p50, want.p50) && within(p99, want.p99)
 		b.printf("| %s | %.0f | %s | %.0f/s | %.2f | %s | %s | %s | %s | %s | %s |\n", want, d.PerSecond(),
-			goal("≥", want.perSecond),
-			d.bare.PerSecond(), share, goal("≥", want.share), report.Millis(p50), atMost(want.p50), report.Millis(p99),
-			atMost(want.p99),
-			report.Verdict(good))
+			goal("≥", want.perSecond), d.bare.PerSecond(), share, goal("≥", want.share), report.Millis(p50), atMost(want.p50, report.Millis), report.Millis(p99),
+			atMost(want.p99, report.Millis), report.Verdict(good))
 	}
 	b.printCosts(loads, measured)
 }
@@ -106,11 +102,10 @@ func (b *bench) printCosts(loads []duel, measured []playedDuels) {
 		"|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|---|\n")
 	for i, d := range measured {
 		want, used := loads[i], d.usage
-		good := within(used.server, want.server) && within(used.redis,
-			want.redis) && (want.calls == 0 || used.calls() <= want.calls)
+		good := within(used.server, want.server) && within(used.redis, want.redis) && (want.calls == 0 || used.calls() <= want.calls)
 		b.printf("| %s | %s | %s | %s | %s | %s | %s | %.2f | %s | %s | %s |\n", want, report.Micros(used.server),
-			atMostMicros(want.server), report.Micros(used.redis), atMostMicros(want.redis), report.Micros(used.load),
-			report.Micros(d.idle), used.calls(), goal("≤", want.calls), used.kinds(), report.Verdict(good))
+			atMost(want.server, report.Micros), report.Micros(used.redis), atMost(want.redis, report.Micros),
+			report.Micros(used.load), report.Micros(d.idle), used.calls(), goal("≤", want.calls), used.kinds(), report.Verdict(good))
 	}
 }
 

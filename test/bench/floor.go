@@ -4,15 +4,17 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"strconv"
 	"sync"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
 
 	"github.com/tidemark-dev/tidemark/internal/wire"
+	"github.com/tidemark-dev/tidemark/openmatch"
 )
 
 // floorAddresses are where the floor listens.
@@ -31,7 +33,6 @@ func serveFloor(ctx context.Context, a floorAddresses) error {
 func serveHTTP(ctx context.Context, address string) error {
 	answer, status := []byte(nil), http.StatusOK
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.Handler())
 	mux.HandleFunc("GET /livez", func(http.ResponseWriter, *http.Request) {})
 	mux.HandleFunc("PUT /answer", func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
@@ -98,4 +99,41 @@ func (s *floorStreams) push(_ http.ResponseWriter, r *http.Request) {
 	for _, events := range s.all {
 		events <- event
 	}
+}
+
+// frontend is the floor of matchmaking: it stores nothing, matches nothing, and returns for each ticket an assignment
+// at once.
+type frontend struct {
+	openmatch.UnimplementedFrontendServiceServer
+}
+
+// serveFrontend serves the floor of matchmaking by grpc-go.
+func serveFrontend(ctx context.Context, address string) error {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	if err != nil {
+		return err
+	}
+	server := grpc.NewServer()
+	openmatch.RegisterFrontendServiceServer(server, frontend{})
+	defer context.AfterFunc(ctx, server.Stop)()
+	return server.Serve(listener)
+}
+
+// CreateTicket answers a ticket.
+func (frontend) CreateTicket(_ context.Context, request *openmatch.CreateTicketRequest) (*openmatch.Ticket, error) {
+	ticket := request.GetTicket()
+	ticket.Id = "01ARZ3NDEKTSV4RRFFQ69G5FAV"
+	return ticket, nil
+}
+
+// WatchAssignments sends an assignment.
+func (frontend) WatchAssignments(
+	_ *openmatch.WatchAssignmentsRequest, stream grpc.ServerStreamingServer[openmatch.WatchAssignmentsResponse],
+) error {
+	assignment := &openmatch.Assignment{Connection: "127.0.0.1:7777"}
+	if err := stream.Send(&openmatch.WatchAssignmentsResponse{Assignment: assignment}); err != nil {
+		return err
+	}
+	<-stream.Context().Done()
+	return stream.Context().Err()
 }

@@ -31,22 +31,26 @@ func idle(b *bench) {
 	u := b.start("--max-connections", fmt.Sprint(idleWaiters+100))
 	defer u.stop()
 	bytes, connections := u.server.resident(), u.redis.connections()
-	_, err := load.Repeat(u.Context(), u.server.Admin, idleQueues, func(n int) []byte {
+	u.repeatAt(u.server.Admin, idleQueues, func(n int) []byte {
 		return load.Request(http.MethodPut, fmt.Sprintf("/v1/queues/idle-%d", n), `{}`)
 	})
-	u.Must(err)
-	u.redis.awaitTopics(idleQueues)
+	u.await("the server listens to all queues", func() bool {
+		topics, err := u.redis.do("PUBSUB", "SHARDCHANNELS").AsStrSlice()
+		u.Must(err)
+		return len(topics) >= idleQueues
+	})
 	bytes = (u.server.resident() - bytes) / idleQueues
 	withQueues := u.redis.connections()
-	calls := u.idleCalls()
+	calls := u.redis.calls(idleCommands...)
 	u.sleep(idleWindow)
-	commands := (u.idleCalls() - calls) / idleWindow.Seconds()
+	commands := (u.redis.calls(idleCommands...) - calls) / idleWindow.Seconds()
 
-	path := func(i int) string { return fmt.Sprintf("/v1/channels/idle-%d/subscribers/s%d", i%idleChannels, i) }
-	u.repeat(idleWaiters, func(n int) []byte { return load.Request(http.MethodPut, path(n-1), "") })
+	path := func(i int) string {
+		return subscriberPath(fmt.Sprintf("idle-%d", i%idleChannels), fmt.Sprintf("s%d", i))
+	}
+	u.subscribe(idleWaiters, path)
 	polls := u.poll(idleWaiters, func(i int) []byte {
-		return load.Request(http.MethodGet, path(i)+"/messages?wait=60s",
-			"")
+		return load.Request(http.MethodGet, path(i)+"/messages?wait=60s", "")
 	})
 	defer polls.close()
 	withWaiters := u.redis.connections()
@@ -56,17 +60,7 @@ func idle(b *bench) {
 		"| idle | memory each | goal | commands a second | goal | connections to Redis before | with them | |\n" +
 		"|---|---:|---:|---:|---:|---:|---:|---|\n")
 	b.printf("| %d queues | %.1f KB | ≤ %d KB | %.1f | ≤ %d | %d | %d | %s |\n", idleQueues, bytes/1000,
-		idleBytesLimit/1000,
-		commands, idleCommandsLimit, connections, withQueues, report.Verdict(good))
+		idleBytesLimit/1000, commands, idleCommandsLimit, connections, withQueues, report.Verdict(good))
 	b.printf("| and %d long polls on %d channels | | | | | %d | %d | %s |\n", idleWaiters, idleChannels, withQueues,
-		withWaiters,
-		report.Verdict(withWaiters <= withQueues+1))
-}
-
-// idleCalls returns the number of idleCommands that Redis has received.
-func (u *system) idleCalls() (sum float64) {
-	for _, n := range u.redis.calls(idleCommands) {
-		sum += n
-	}
-	return sum
+		withWaiters, report.Verdict(withWaiters <= withQueues+1))
 }

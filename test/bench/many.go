@@ -22,14 +22,15 @@ type manyFetch struct {
 	rounds  []manyCost
 }
 
-type manyCost struct{ server, redis, commands float64 }
+// manyCost is the cost of a fetch. ratio is that of its CPU times to those of a fetch from one channel in the same round.
+type manyCost struct{ server, redis, commands, ratio float64 }
 
 // many compares fetches from many channels with one call with fetches from one channel: empty fetches, and the loop of
 // a consumer that acknowledges a message of one channel and gets the next one.
 func many(b *bench) {
 	u := b.start("--matchmaking", "off")
 	defer u.stop()
-	u.repeat(256, func(n int) []byte { return load.Request(http.MethodPut, manyPath(n-1), "") })
+	u.subscribe(256, manyPath)
 	u.printf("\n## Fetching from many channels\n\nCPU time of the server and of Redis per fetch, and the number " +
 		"of commands sent to Redis, without those inside\nscripts.\n\n" +
 		"| fetch | channels | server | Redis | together | of one channel | goal | commands | |\n" +
@@ -43,9 +44,7 @@ func many(b *bench) {
 	})
 }
 
-func manyPath(n int) string {
-	return fmt.Sprintf("/v1/channels/bench:topic:%d/subscribers/ann", n)
-}
+func manyPath(n int) string { return subscriberPath(fmt.Sprintf("bench:topic:%d", n), "ann") }
 
 // manyBody returns the body of a fetch from the first channels, which acknowledges on the first one.
 func manyBody(sources int, receipt string) string {
@@ -62,8 +61,7 @@ func manyBody(sources int, receipt string) string {
 // fillOne publishes two messages to the first channel, and returns the receipt of the first. A repeated acknowledgement
 // costs the server as much as the first.
 func (u *system) fillOne() (receipt string) {
-	batch := `[{"content":` + messageContent + `},{"content":` + messageContent + `}]`
-	u.request(http.MethodPost, "/v1/channels/bench:topic:0/messages", batch)
+	u.request(http.MethodPost, "/v1/channels/bench:topic:0/messages", batch(2))
 	return u.receipt(manyPath(0) + "/messages?max=1")
 }
 
@@ -75,38 +73,29 @@ func (u *system) measureMany(name string, withGoal int, receipt string, own load
 		request := load.Request(http.MethodPost, "/v1/fetch", manyBody(f.sources, receipt))
 		f.next = func(int) []byte { return request }
 	}
-	n := float64(u.requests)
-	for range u.rounds {
+	processed := func() float64 { return u.redis.numbers("stats")["total_commands_processed"] }
+	for round := range u.rounds {
 		for _, f := range fetches {
 			var c manyCost
-			before := u.redis.info("stats", "total_commands_processed")
-			c.redis = u.redis.cpuSeconds(u.requests, func() { c.server, _ = u.measureServer(f.next) })
-			c.commands = (u.redis.info("stats", "total_commands_processed") - before) / n
+			before := processed()
+			c.redis = perCall(u.requests, u.redis.cpu, func() { c.server, _ = u.measureServer(f.next) })
+			c.commands = (processed() - before) / float64(u.requests)
 			f.rounds = append(f.rounds, c)
+			first := fetches[0].rounds[round]
+			f.rounds[round].ratio = (c.server + c.redis) / (first.server + first.redis)
 		}
 	}
-	u.reportMany(name, fetches, withGoal)
-}
-
-// reportMany writes a row for each fetch. The first is a fetch from one channel; the others are compared with it.
-func (u *system) reportMany(name string, fetches []*manyFetch, withGoal int) {
 	for _, f := range fetches {
-		var server, redis, commands, ratios []float64
-		for round, c := range f.rounds {
-			first := fetches[0].rounds[round]
-			server, redis, commands = append(server, c.server), append(redis, c.redis), append(commands, c.commands)
-			ratios = append(ratios, (c.server+c.redis)/(first.server+first.redis))
-		}
-		ratio, goal, verdict, n := median(ratios), "", "", f.sources
+		of := func(figure func(manyCost) float64) float64 { return median(f.rounds, figure) }
+		ratio, goal, verdict, what, n := of(func(c manyCost) float64 { return c.ratio }), "", "", name, f.sources
 		if withGoal > 0 && f.sources == withGoal {
 			goal, verdict = fmt.Sprintf("≤ %d", manyLimit), report.Verdict(ratio <= manyLimit)
 		}
-		what := name
 		if f.sources == 0 {
 			what, n = name+", of the channel's own route", 1
 		}
-		ours, theirs := median(server)*1e6, median(redis)*1e6
-		u.printf("| %s | %d | %.1f µs | %.1f µs | %.1f µs | %.2f | %s | %.1f | %s |\n",
-			what, n, ours, theirs, ours+theirs, ratio, goal, median(commands), verdict)
+		server, redis := of(func(c manyCost) float64 { return c.server })*1e6, of(func(c manyCost) float64 { return c.redis })*1e6
+		u.printf("| %s | %d | %.1f µs | %.1f µs | %.1f µs | %.2f | %s | %.1f | %s |\n", what, n, server, redis, server+redis,
+			ratio, goal, of(func(c manyCost) float64 { return c.commands }), verdict)
 	}
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -26,11 +27,8 @@ type pair struct{ ours, floor float64 }
 
 // medians returns the medians of figures, and of their ratios to the floors.
 func medians(pairs []pair) (ours, floor, ratio float64) {
-	var all [3][]float64
-	for _, p := range pairs {
-		all[0], all[1], all[2] = append(all[0], p.ours), append(all[1], p.floor), append(all[2], p.ours/p.floor)
-	}
-	return median(all[0]), median(all[1]), median(all[2])
+	return median(pairs, func(p pair) float64 { return p.ours }), median(pairs, func(p pair) float64 { return p.floor }),
+		median(pairs, func(p pair) float64 { return p.ours / p.floor })
 }
 
 // ratio adds the rounds of one figure to the first table.
@@ -56,39 +54,23 @@ func (p *page) markdown() string {
 // progress prints a result while the benchmarks run.
 func progress(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }
 
-// median returns the median of values, which it sorts.
-func median(values []float64) float64 {
-	slices.Sort(values)
-	return values[len(values)/2]
+// medianRound returns the round with the median of a figure.
+func medianRound[T any, F cmp.Ordered](rounds []T, figure func(T) F) T {
+	sorted := slices.SortedFunc(slices.Values(rounds), func(a, b T) int { return cmp.Compare(figure(a), figure(b)) })
+	return sorted[len(sorted)/2]
 }
 
-// medianTime returns the median of seconds as a duration.
-func medianTime(seconds []float64) time.Duration {
-	return time.Duration(median(seconds) * float64(time.Second))
-}
-
-// quantile returns a quantile of sorted times.
-func quantile(took []time.Duration, q float64) time.Duration {
-	if len(took) == 0 {
-		return 0
-	}
-	return took[int(float64(len(took))*q)]
+// median returns the median of a figure of rounds.
+func median[T any, F cmp.Ordered](rounds []T, figure func(T) F) F {
+	return figure(medianRound(rounds, figure))
 }
 
 // atMost returns a goal for a time, or nothing for 0.
-func atMost(d time.Duration) string {
-	if d == 0 {
+func atMost(limit time.Duration, format func(time.Duration) string) string {
+	if limit == 0 {
 		return ""
 	}
-	return "≤ " + report.Millis(d)
-}
-
-// atMostMicros is atMost in microseconds.
-func atMostMicros(d time.Duration) string {
-	if d == 0 {
-		return ""
-	}
-	return "≤ " + report.Micros(d)
+	return "≤ " + format(limit)
 }
 
 // goal returns a goal for a number after its sign, or nothing for 0.
@@ -98,3 +80,6 @@ func goal(sign string, n float64) string {
 	}
 	return fmt.Sprintf("%s %g", sign, n)
 }
+
+// micros formats seconds as microseconds.
+func micros(seconds float64) string { return report.Micros(time.Duration(seconds * 1e9)) }

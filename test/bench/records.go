@@ -50,15 +50,10 @@ var (
 // sent returns the number of scripts, and of commands inside and outside of scripts, that Redis receives for each of n
 // calls.
 func (u *system) sent(n int, call func()) (scripts, commands float64) {
-	sum := func(names []string) (sum float64) {
-		for _, calls := range u.redis.calls(names) {
-			sum += calls
-		}
-		return sum
-	}
-	scripts, commands = sum(scriptCommands), sum(recordCommands)
+	scripts, commands = u.redis.calls(scriptCommands...), u.redis.calls(recordCommands...)
 	call()
-	return (sum(scriptCommands) - scripts) / float64(n), (sum(recordCommands) - commands) / float64(n)
+	return (u.redis.calls(scriptCommands...) - scripts) / float64(n),
+		(u.redis.calls(recordCommands...) - commands) / float64(n)
 }
 
 // login creates a session of a user, and returns its token.
@@ -80,21 +75,17 @@ func (u *system) measureChecks() {
 	}
 	var pairs []pair
 	scripts, commands := u.sent(u.rounds*u.requests, func() {
-		pairs = u.compareOften(func(n int) []byte {
+		pairs = u.compare(func(n int) []byte {
 			return load.Request(http.MethodPost, "/v1/sessions/check", bodies[n%checkUsers])
 		})
 	})
 	cpu, _, ratio := medians(pairs)
 	u.printf("| check of a session, server CPU against a bare handler (%s) | %.2f | ≤ %.1f | %s |\n", micros(cpu), ratio,
-		checkRatio,
-		report.Verdict(ratio <= checkRatio))
+		checkRatio, report.Verdict(ratio <= checkRatio))
 	u.printf("| scripts sent to Redis for it (commands in them: %.2f) | %.2f | ≤ %d | %s |\n", commands, scripts,
 		checkCommands,
 		report.Verdict(scripts < checkCommands+noise))
 }
-
-// micros formats seconds as microseconds.
-func micros(seconds float64) string { return report.Micros(time.Duration(seconds * 1e9)) }
 
 // measureRevokeAll ends many sessions of a user by one call.
 func (u *system) measureRevokeAll() {
@@ -110,8 +101,7 @@ func (u *system) measureRevokeAll() {
 	}
 	answer := u.request(http.MethodGet, path, "")
 	u.printf("| revocation of all %d sessions of a user: one call | %s | none is left | %s |\n", manySession,
-		report.Millis(took),
-		report.Verdict(strings.TrimSpace(string(answer.Body)) == `{"sessions":[]}`))
+		report.Millis(took), report.Verdict(strings.TrimSpace(string(answer.Body)) == `{"sessions":[]}`))
 }
 
 // measureViews counts views of some IDs.
@@ -119,7 +109,7 @@ func (u *system) measureViews() {
 	var pairs []pair
 	started := time.Now()
 	scripts, _ := u.sent(u.rounds*u.requests, func() {
-		pairs = u.compareOften(func(n int) []byte {
+		pairs = u.compare(func(n int) []byte {
 			return load.Request(http.MethodPost, fmt.Sprintf("/v1/views/%d", n%viewedIDs), "")
 		})
 		u.awaitViews(int64(u.rounds * u.requests))
@@ -137,7 +127,7 @@ func (u *system) awaitViews(want int64) {
 	for i := range ids {
 		ids[i] = "id=" + strconv.Itoa(i)
 	}
-	for ; ; u.sleep(50 * time.Millisecond) {
+	u.await("all views are written", func() bool {
 		var found struct {
 			Views []struct {
 				Total int64 `json:"total"`
@@ -148,8 +138,6 @@ func (u *system) awaitViews(want int64) {
 		for _, v := range found.Views {
 			sum += v.Total
 		}
-		if sum == want {
-			return
-		}
-	}
+		return sum == want
+	})
 }

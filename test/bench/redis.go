@@ -89,32 +89,19 @@ func (r *redisServers) do(words ...string) (reply rueidis.RedisResult) {
 	return reply
 }
 
-// cpu returns the CPU seconds that Redis has used, all nodes together.
-func (r *redisServers) cpu() float64 {
+// cpu returns the CPU time that Redis has used, all nodes together.
+func (r *redisServers) cpu() time.Duration {
 	all := r.numbers("cpu")
-	return all["used_cpu_user"] + all["used_cpu_sys"]
+	return time.Duration((all["used_cpu_user"] + all["used_cpu_sys"]) * float64(time.Second))
 }
 
-// cpuTime is cpu as a duration.
-func (r *redisServers) cpuTime() time.Duration { return time.Duration(r.cpu() * float64(time.Second)) }
-
-// cpuSeconds returns the CPU seconds that Redis uses for each of n calls.
-func (r *redisServers) cpuSeconds(n int, call func()) float64 {
-	before := r.cpu()
-	call()
-	return (r.cpu() - before) / float64(n)
-}
-
-// info returns one number from a section of INFO, as a sum over all nodes.
-func (r *redisServers) info(section, field string) float64 { return r.numbers(section)[field] }
-
-// calls returns how often each of these commands was called, in all nodes together.
-func (r *redisServers) calls(commands []string) map[string]float64 {
-	all, calls := r.numbers("commandstats"), make(map[string]float64)
+// calls returns how often these commands were called, in all nodes together.
+func (r *redisServers) calls(commands ...string) (sum float64) {
+	all := r.numbers("commandstats")
 	for _, command := range commands {
-		calls[command] = all["cmdstat_"+command] // a command that was never called has no line
+		sum += all["cmdstat_"+command] // a command that was never called has no line
 	}
-	return calls
+	return sum
 }
 
 // numbers returns the numbers of a section of INFO. If a line has several, it returns the first, which is a command's
@@ -144,19 +131,8 @@ func (r *redisServers) empty() {
 
 // connections counts the clients of Redis, this program not included.
 func (r *redisServers) connections() int {
-	return int(r.info("clients", "connected_clients")) - len(r.nodes)
+	return int(r.numbers("clients")["connected_clients"]) - len(r.nodes)
 }
 
 // memory returns the bytes that Redis uses.
-func (r *redisServers) memory() float64 { return r.info("memory", "used_memory") }
-
-// awaitTopics waits until a Redis that isn't a Cluster has n topics with a subscriber.
-func (r *redisServers) awaitTopics(n int) {
-	for ; ; r.bench.sleep(50 * time.Millisecond) {
-		topics, err := r.do("PUBSUB", "SHARDCHANNELS").AsStrSlice()
-		r.bench.Must(err)
-		if len(topics) >= n {
-			return
-		}
-	}
-}
+func (r *redisServers) memory() float64 { return r.numbers("memory")["used_memory"] }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"os/exec"
@@ -53,7 +52,7 @@ func (u *system) measurePublish() {
 		floor := u.redisFloor()
 		u.redis.empty()
 		var last load.Answer
-		redis := u.redis.cpuSeconds(u.requests, func() { onServer.ours, last = u.measureServer(publish) })
+		redis := perCall(u.requests, u.redis.cpu, func() { onServer.ours, last = u.measureServer(publish) })
 		onServer.floor = u.measureFloor(publish, last)
 		u.redis.empty()
 		server = append(server, onServer)
@@ -78,7 +77,7 @@ func (u *system) redisFloor() float64 {
 		base + ".m.", base + ".r.", "", "86400000", "01M7XSP26QJ3QEVHWDRP2PHXG6", "", "0", base, "16384", "", "1", base + ".deleted",
 		`{"id":"__rand_int__","content":` + messageContent,
 	}
-	return u.redis.cpuSeconds(n, func() {
+	return perCall(n, u.redis.cpu, func() {
 		command := exec.CommandContext(u.Context(), "redis-benchmark", args...) //nolint:gosec // our own arguments
 		out, err := command.CombinedOutput()
 		if err != nil {
@@ -109,18 +108,22 @@ func (u *system) redisFloorBeside(next load.Maker) float64 {
 	return perPublish
 }
 
+func fetchPath(channel int) string { return subscriberPath(fmt.Sprintf("fetch-%d", channel), "s") }
+
+// batch returns the body of a publish of n messages.
+func batch(n int) string {
+	return "[" + strings.TrimSuffix(strings.Repeat(`{"content":`+messageContent+`},`, n), ",") + "]"
+}
+
 // measureFetch fetches ten messages, again and again, since nothing is acknowledged.
 func (u *system) measureFetch() {
-	for i := range channelCount {
-		path := fmt.Sprintf("/v1/channels/fetch-%d", i)
-		u.request(http.MethodPut, path+"/subscribers/s", "")
-		for j := range 10 {
-			u.request(http.MethodPut, fmt.Sprintf("%s/messages/m%d", path, j), messageContent)
-		}
-	}
-	u.ratio("server CPU per fetch of ten, against a net/http handler", u.compareOften(func(n int) []byte {
-		path := fmt.Sprintf("/v1/channels/fetch-%d/subscribers/s/messages?max=10", n%channelCount)
-		return load.Request(http.MethodGet, path, "")
+	u.subscribe(channelCount, fetchPath)
+	u.repeat(10*channelCount, func(n int) []byte {
+		path := fmt.Sprintf("/v1/channels/fetch-%d/messages/m%d", n%channelCount, n)
+		return load.Request(http.MethodPut, path, messageContent)
+	})
+	u.ratio("server CPU per fetch of ten, against a net/http handler", u.compare(func(n int) []byte {
+		return load.Request(http.MethodGet, fetchPath(n%channelCount)+"/messages?max=10", "")
 	}), 4)
 }
 
@@ -128,31 +131,18 @@ func (u *system) measureFetch() {
 func (u *system) measureAck() {
 	handles := make([]string, channelCount)
 	for i := range handles {
-		handle := u.receipt(fmt.Sprintf("/v1/channels/fetch-%d/subscribers/s/messages?max=5", i))
-		handles[i] = `{"receiptHandle":"` + handle + `"}`
+		handles[i] = `{"receiptHandle":"` + u.receipt(fetchPath(i)+"/messages?max=5") + `"}`
 	}
-	u.ratio("server CPU per ack, against a net/http handler", u.compareOften(func(n int) []byte {
-		path := fmt.Sprintf("/v1/channels/fetch-%d/subscribers/s/ack", n%channelCount)
-		return load.Request(http.MethodPost, path, handles[n%channelCount])
+	u.ratio("server CPU per ack, against a net/http handler", u.compare(func(n int) []byte {
+		return load.Request(http.MethodPost, fetchPath(n%channelCount)+"/ack", handles[n%channelCount])
 	}), 2.5)
-}
-
-// receipt fetches messages and returns their receipt.
-func (u *system) receipt(path string) string {
-	var got struct {
-		ReceiptHandle string `json:"receiptHandle"`
-	}
-	u.Must(json.Unmarshal(u.request(http.MethodGet, path, "").Body, &got))
-	return got.ReceiptHandle
 }
 
 // measureEmptyFetch fetches from channels without messages.
 func (u *system) measureEmptyFetch() {
-	for i := range channelCount {
-		u.request(http.MethodPut, fmt.Sprintf("/v1/channels/empty-%d/subscribers/s", i), "")
-	}
-	u.ratio("server CPU per empty fetch, against a net/http handler", u.compareOften(func(n int) []byte {
-		path := fmt.Sprintf("/v1/channels/empty-%d/subscribers/s/messages", n%channelCount)
-		return load.Request(http.MethodGet, path, "")
+	path := func(i int) string { return subscriberPath(fmt.Sprintf("empty-%d", i), "s") }
+	u.subscribe(channelCount, path)
+	u.ratio("server CPU per empty fetch, against a net/http handler", u.compare(func(n int) []byte {
+		return load.Request(http.MethodGet, path(n%channelCount)+"/messages", "")
 	}), 2.5)
 }

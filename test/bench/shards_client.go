@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -21,6 +20,7 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/records/tier"
 	"github.com/tidemark-dev/tidemark/shard"
 	"github.com/tidemark-dev/tidemark/shard/rpc"
+	"github.com/tidemark-dev/tidemark/test/launch"
 )
 
 // keysOfGet is the default number of keys of a Get.
@@ -54,6 +54,45 @@ type outcome struct {
 	Error string // of a read, after which its caller ended; "": none
 }
 
+// clients is a process of clients: see runClients. Its methods that fail end the part.
+type clients struct {
+	process *launch.Child
+	bench   *bench
+}
+
+// startClient starts a client of nodes.
+func (u *system) startClient(all nodes) *clients {
+	return u.startClients(all, setup{Entries: entries, Clients: 1})
+}
+
+// startClients starts clients of nodes.
+func (u *system) startClients(all nodes, s setup) *clients {
+	for _, node := range all {
+		s.Hosts = append(s.Hosts, shard.Host{Address: node.GRPC, DC: node.dc})
+	}
+	description, err := json.Marshal(s)
+	u.Must(err)
+	c, err := launch.StartChild(u.Context(), "-shards", string(description))
+	u.Must(err)
+	return &clients{process: c, bench: u.bench}
+}
+
+// end ends the process.
+func (c *clients) end() {
+	if err := c.process.End(); err != nil {
+		c.bench.Errorf("clients of shards: %v", err)
+	}
+}
+
+// read makes the clients execute an order.
+func (c *clients) read(o order) (result outcome) {
+	c.bench.Must(c.process.Ask(o, &result))
+	if result.Error != "" {
+		c.bench.Fatalf("read from shards: %s", result.Error)
+	}
+	return result
+}
+
 // runClients is a process of clients. It reads orders on standard input, one a line, and prints the outcome of each.
 // description is a setup.
 func runClients(ctx context.Context, description string) error {
@@ -68,16 +107,7 @@ func runClients(ctx context.Context, description string) error {
 	if err != nil {
 		return err
 	}
-	for in, out := bufio.NewScanner(os.Stdin), json.NewEncoder(os.Stdout); in.Scan(); {
-		var o order
-		if err := json.Unmarshal(in.Bytes(), &o); err != nil {
-			return err
-		}
-		if err := out.Encode(reader.carryOut(ctx, o)); err != nil {
-			return err
-		}
-	}
-	return nil
+	return launch.Answer(os.Stdin, os.Stdout, func(o order) outcome { return reader.carryOut(ctx, o) })
 }
 
 // reader reads through nodes, and from Redis.

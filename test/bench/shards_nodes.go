@@ -1,8 +1,6 @@
 package main
 
 import (
-	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"strconv"
@@ -33,7 +31,7 @@ func (u *system) fillShards(entries int) {
 }
 
 // nodes are the nodes of some data centres, each a process.
-type nodes []*node
+type nodes []node
 
 type node struct {
 	*service
@@ -54,19 +52,9 @@ func (u *system) startNodes(dc string, count int) (started nodes) {
 	for i := range count {
 		host := fmt.Sprintf("%s-%d", dc, i)
 		p := u.addNode("--cache", site.Kind("author").Name, "--dc", dc, "--host", host, "--load-rate", loadRate)
-		started = append(started, &node{service: p, dc: dc})
+		started = append(started, node{service: p, dc: dc})
 	}
 	return started
-}
-
-// of returns the nodes of a data centre.
-func (all nodes) of(dc string) (some nodes) {
-	for _, n := range all {
-		if n.dc == dc {
-			some = append(some, n)
-		}
-	}
-	return some
 }
 
 // awaitReady returns when all nodes have loaded their shards.
@@ -104,48 +92,4 @@ func (all nodes) requests() (sum float64) {
 		sum += n.labelled("tidemark_shard_node_requests_total", "cache")[site.Kind("author").Name]
 	}
 	return sum
-}
-
-// clients is a process of clients: see runClients. Its methods that fail end the part.
-type clients struct {
-	*child
-	bench *bench
-}
-
-// startClient starts a client of nodes.
-func (u *system) startClient(all nodes) *clients {
-	return u.startClients(all, setup{Entries: entries, Clients: 1})
-}
-
-// startClients starts clients of nodes.
-func (u *system) startClients(all nodes, s setup) *clients {
-	for _, node := range all {
-		s.Hosts = append(s.Hosts, shard.Host{Address: node.GRPC, DC: node.dc})
-	}
-	description, err := json.Marshal(s)
-	u.Must(err)
-	c, err := startChild(u.Context(), "-shards", string(description))
-	u.Must(err)
-	return &clients{child: c, bench: u.bench}
-}
-
-// end ends the process.
-func (c *clients) end() {
-	if err := c.child.end(); err != nil {
-		c.bench.Errorf("clients of shards: %v", err)
-	}
-}
-
-// read makes the clients execute an order.
-func (c *clients) read(o order) (result outcome) {
-	c.bench.Must(json.NewEncoder(c.in).Encode(o))
-	line, err := c.out.ReadBytes('\n')
-	if err != nil {
-		c.bench.Fatalf("the clients ended: %v", err)
-	}
-	c.bench.Must(json.Unmarshal(line, &result))
-	if result.Error != "" {
-		c.bench.Must(errors.New(result.Error))
-	}
-	return result
 }

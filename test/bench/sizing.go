@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
@@ -38,22 +37,14 @@ func (b *bench) compareSizing(bytes, each int) {
 	u := b.start()
 	defer u.stop()
 	u.redis.empty()
-	u.repeat(channelCount, func(n int) []byte {
-		return load.Request(http.MethodPut, subscriberPath(sizingChannel(n-1), "s"), "")
-	})
+	path := func(i int) string { return subscriberPath(sizingChannel(i), "s") }
+	u.subscribe(channelCount, path)
 	n, content := channelCount*each, `"`+strings.Repeat("x", bytes-2)+`"`
 	m := &meter{system: u, servers: []*service{u.server}}
 	m.read()
 	receiving, ctx := errgroup.WithContext(u.Context())
 	for i := range channelCount {
-		receiving.Go(func() error {
-			c, err := load.Dial(ctx, u.server.HTTP)
-			if err != nil {
-				return err
-			}
-			defer c.Close()
-			return receiveSingly(c, subscriberPath(sizingChannel(i), "s"), each)
-		})
+		receiving.Go(func() error { return u.consume(ctx, path(i), each, 1, "30s") })
 	}
 	u.repeat(n, func(n int) []byte {
 		return load.Request(http.MethodPost, "/v1/channels/"+sizingChannel(n%channelCount)+"/messages",
@@ -82,30 +73,3 @@ func (b *bench) compareSizing(bytes, each int) {
 }
 
 func sizingChannel(i int) string { return fmt.Sprintf("sizing-%08d", i) }
-
-// receiveSingly receives and acknowledges a number of messages, one at a time.
-func receiveSingly(c *load.Conn, subscriber string, n int) error {
-	request := load.Request(http.MethodGet, subscriber+"/messages?max=1&wait=30s", "")
-	for {
-		a, err := c.Do(request)
-		if err != nil {
-			return err
-		}
-		var got struct {
-			Messages      []json.RawMessage `json:"messages"`
-			ReceiptHandle string            `json:"receiptHandle"`
-		}
-		if err := json.Unmarshal(a.Body, &got); err != nil {
-			return err
-		}
-		if n -= len(got.Messages); n == 0 {
-			_, err := c.Do(load.Request(http.MethodPost, subscriber+"/next",
-				fmt.Sprintf(`{"receiptHandle":%q}`, got.ReceiptHandle)))
-			return err
-		}
-		if len(got.Messages) > 0 {
-			request = load.Request(http.MethodPost, subscriber+"/next",
-				fmt.Sprintf(`{"receiptHandle":%q,"max":1,"wait":"30s"}`, got.ReceiptHandle))
-		}
-	}
-}

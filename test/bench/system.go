@@ -1,10 +1,14 @@
 package main
 
 import (
+	"context"
+	"fmt"
 	"os"
 	"strconv"
 	"syscall"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/tidemark-dev/tidemark/internal/pace"
 	"github.com/tidemark-dev/tidemark/test/launch"
@@ -86,9 +90,7 @@ func (u *system) request(method, path, body string) load.Answer {
 }
 
 // admin sends one request to the server's admin listener.
-func (u *system) admin(method, path, body string) load.Answer {
-	return u.send(u.server.Admin, method, path, body)
-}
+func (u *system) admin(method, path, body string) { u.send(u.server.Admin, method, path, body) }
 
 func (u *system) send(address, method, path, body string) load.Answer {
 	a, err := load.Once(u.Context(), address, load.Request(method, path, body))
@@ -98,72 +100,71 @@ func (u *system) send(address, method, path, body string) load.Answer {
 
 // repeat sends n requests to the server, and returns the last answer.
 func (u *system) repeat(n int, next load.Maker) load.Answer {
-	last, err := load.Repeat(u.Context(), u.server.HTTP, n, next)
+	return u.repeatAt(u.server.HTTP, n, next)
+}
+
+func (u *system) repeatAt(address string, n int, next load.Maker) load.Answer {
+	last, err := load.Repeat(u.Context(), address, n, next)
 	u.Must(err)
 	return last
 }
 
-// dial opens a connection to the server.
-func (u *system) dial() *load.Conn {
-	c, err := load.Dial(u.Context(), u.server.HTTP)
-	u.Must(err)
-	return c
-}
-
-// compare sends the same requests to the server and, answered with the server's own last answer, to the floor.
-func (u *system) compare(next load.Maker) pair {
-	ours, last := u.measureServer(next)
-	return pair{ours: ours, floor: u.measureFloor(next, last)}
-}
-
-// compareOften calls compare once per round.
-func (u *system) compareOften(next load.Maker) (pairs []pair) {
+// compare sends the same requests to the server and, answered with the server's own last answer, to the floor, in turns.
+func (u *system) compare(next load.Maker) (pairs []pair) {
 	for range u.rounds {
-		pairs = append(pairs, u.compare(next))
+		ours, last := u.measureServer(next)
+		pairs = append(pairs, pair{ours, u.measureFloor(next, last)})
 	}
 	return pairs
 }
 
 // measureServer returns the server's CPU seconds per request, and its last answer.
 func (u *system) measureServer(next load.Maker) (seconds float64, last load.Answer) {
-	seconds = u.server.cpuSeconds(u.requests, func() { last = u.repeat(u.requests, next) })
+	seconds = perCall(u.requests, u.server.cpu, func() { last = u.repeat(u.requests, next) })
 	return seconds, last
 }
 
 // measureFloor returns the CPU seconds per request of a bare handler that returns the same answer.
 func (u *system) measureFloor(next load.Maker, last load.Answer) float64 {
 	u.send(u.floor.HTTP, "PUT", "/answer?status="+strconv.Itoa(last.Status), string(last.Body))
-	return u.floor.cpuSeconds(u.requests, func() {
-		_, err := load.Repeat(u.Context(), u.floor.HTTP, u.requests, next)
-		u.Must(err)
-	})
+	return perCall(u.requests, u.floor.cpu, func() { u.repeatAt(u.floor.HTTP, u.requests, next) })
 }
 
-// waitingLimit bounds the time until all fetches wait.
-const waitingLimit = 5 * time.Minute
-
-// awaitWaiting returns when n fetches wait.
-func (u *system) awaitWaiting(waiters int) {
-	u.await(strconv.Itoa(waiters)+" fetches wait", func() bool {
-		return int(u.server.metric("tidemark_waiting_fetches")) == waiters
-	})
+// perCall returns the seconds of CPU time that are used for each of n calls.
+func perCall(n int, used func() time.Duration, call func()) float64 {
+	before := used()
+	call()
+	return (used() - before).Seconds() / float64(n)
 }
+
+// each calls do for 0 to n-1, many at the same time.
+func (b *bench) each(n int, do func(ctx context.Context, i int) error) {
+	group, ctx := errgroup.WithContext(b.Context())
+	group.SetLimit(100)
+	for i := range n {
+		group.Go(func() error { return do(ctx, i) })
+	}
+	b.Must(group.Wait())
+}
+
+// awaitLimit bounds the time until a condition holds.
+const awaitLimit = 5 * time.Minute
 
 // awaitIdle returns when the server has sent no script for a moment.
 func (u *system) awaitIdle() {
 	asked := -1.0
 	u.await("no fetch reads", func() bool {
 		before := asked
-		asked = u.redis.info("commandstats", "cmdstat_evalsha")
+		asked = u.redis.calls("evalsha")
 		return asked == before
 	})
 }
 
 // await polls until a condition holds.
-func (u *system) await(what string, holds func() bool) {
-	for started := time.Now(); !holds(); u.sleep(200 * time.Millisecond) {
-		if time.Since(started) > waitingLimit {
-			u.Fatalf("%s: not so after %s", what, waitingLimit)
+func (b *bench) await(what string, holds func() bool) {
+	for started := time.Now(); !holds(); b.sleep(200 * time.Millisecond) {
+		if time.Since(started) > awaitLimit {
+			b.Fatalf("%s: not so after %s", what, awaitLimit)
 		}
 	}
 }
@@ -195,17 +196,12 @@ func (s *service) cpu() time.Duration {
 	return used
 }
 
-// cpuSeconds returns the CPU seconds that the process uses for each of n calls.
-func (s *service) cpuSeconds(n int, call func()) float64 {
-	before := s.metric("process_cpu_seconds_total")
-	call()
-	return (s.metric("process_cpu_seconds_total") - before) / float64(n)
-}
-
 // metric returns one number without labels from the metrics.
 func (s *service) metric(name string) float64 {
-	value, err := s.Metric(s.bench.Context(), name)
-	s.bench.Must(err)
+	value, ok := s.labelled(name, "")[""]
+	if !ok {
+		s.bench.Fatalf("%s has no metric %s", s.Name(), name)
+	}
 	return value
 }
 
@@ -222,4 +218,14 @@ func (s *service) resident() float64 { return s.metric("process_resident_memory_
 // live returns approximately how many bytes were live after the process's last garbage collection.
 func (s *service) live() float64 {
 	return s.metric("go_memstats_next_gc_bytes") / (1 + s.metric("go_gc_gogc_percent")/100)
+}
+
+// subscriberPath is the path of a subscriber of a channel.
+func subscriberPath(channel, subscriber string) string {
+	return fmt.Sprintf("/v1/channels/%s/subscribers/%s", channel, subscriber)
+}
+
+// subscribe creates n subscribers. path returns that of the i-th, from 0.
+func (u *system) subscribe(n int, path func(i int) string) {
+	u.repeat(n, func(n int) []byte { return load.Request("PUT", path(n-1), "") })
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/tidemark-dev/tidemark/openmatch"
-	"github.com/tidemark-dev/tidemark/test/load"
 	"github.com/tidemark-dev/tidemark/test/report"
 )
 
@@ -27,7 +26,7 @@ func takeovers(b *bench) {
 			longest = max(longest, b.takeOver(end.signal))
 		}
 		progress("the director ends %s: a pair took %s", end.name, longest)
-		b.printf("| %s | %s | %s | %s |\n", end.name, report.Millis(longest), atMost(end.goal),
+		b.printf("| %s | %s | %s | %s |\n", end.name, report.Millis(longest), atMost(end.goal, report.Millis),
 			report.Verdict(longest <= end.goal))
 	}
 }
@@ -39,8 +38,7 @@ func (b *bench) takeOver(signal syscall.Signal) (longest time.Duration) {
 	servers := []*service{u.server, u.addServer()}
 	b.meetAt(servers[1], 0)
 	directs := slices.IndexFunc(servers, func(s *service) bool {
-		return s.labelled("tidemark_director",
-			"queue")["default"] == 1
+		return s.labelled("tidemark_director", "queue")["default"] == 1
 	})
 	if directs < 0 {
 		b.Fatalf("no server directs the queue")
@@ -52,8 +50,7 @@ func (b *bench) takeOver(signal syscall.Signal) (longest time.Duration) {
 // meetAt creates pairs of tickets, one after the other, for some time, but at least one pair. It returns the longest
 // time until a pair was matched.
 func (b *bench) meetAt(server *service, length time.Duration) (longest time.Duration) {
-	frontend, err := load.DialFrontend(server.GRPC)
-	b.Must(err)
+	frontend := b.dialFrontend(server)
 	defer frontend.Close()
 	for started, first := time.Now(), true; first || time.Since(started) < length; first = false {
 		pair := time.Now()

@@ -31,15 +31,15 @@ type meter struct {
 }
 
 func (m *meter) read() {
-	u := usage{commands: make(map[string]float64), redis: m.system.redis.cpuTime()}
+	u := usage{commands: make(map[string]float64), redis: m.system.redis.cpu()}
 	for _, server := range m.servers {
 		u.server += server.cpu()
 		for name, calls := range server.labelled("tidemark_redis_scripts_total", "script") {
 			u.commands[name] += calls
 		}
 	}
-	for command, calls := range m.system.redis.calls(plainCommands) {
-		u.commands[strings.ToUpper(command)] = calls
+	for _, command := range plainCommands {
+		u.commands[strings.ToUpper(command)] = m.system.redis.calls(command)
 	}
 	u.load = ownCPU()
 	stats := m.system.redis.numbers("stats")

@@ -67,9 +67,7 @@ func (w *waiters) measure(b *bench) waitMemory {
 	u := b.start("--matchmaking", "off", "--max-connections", fmt.Sprint(w.fetches+100), "--max-wait", "10m")
 	defer u.stop()
 	each := max(w.sources, 1)
-	u.repeat(w.fetches*each, func(n int) []byte {
-		return load.Request(http.MethodPut, w.path((n-1)/each, (n-1)%each), "")
-	})
+	u.subscribe(w.fetches*each, func(i int) string { return w.path(i/each, i%each) })
 	before := u.waitMemory()
 	defer u.poll(w.fetches, w.request).close()
 	after, n := u.waitMemory(), float64(w.fetches)
@@ -90,7 +88,7 @@ func (w *waiters) channel(fetch, source int) string {
 }
 
 func (w *waiters) path(fetch, source int) string {
-	return fmt.Sprintf("/v1/channels/%s/subscribers/s%d", w.channel(fetch, source), fetch)
+	return subscriberPath(w.channel(fetch, source), fmt.Sprintf("s%d", fetch))
 }
 
 // request returns the request of a waiting fetch.

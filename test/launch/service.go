@@ -243,16 +243,8 @@ func (s *Service) MetricLines(ctx context.Context, text string) (n int, err erro
 	return n, err
 }
 
-// Metric returns one number without labels from the metrics.
-func (s *Service) Metric(ctx context.Context, name string) (float64, error) {
-	found, err := s.Labelled(ctx, name, "")
-	if err == nil && len(found) != 1 {
-		err = fmt.Errorf("%s has no metric %s", s.name, name)
-	}
-	return found[""], err
-}
-
-// Labelled returns the numbers of a metric by one of its labels. They are sums over the other labels.
+// Labelled returns the numbers of a metric by one of its labels. They are sums over the other labels. The number of a
+// metric without labels is that of the label "".
 func (s *Service) Labelled(ctx context.Context, name, label string) (map[string]float64, error) {
 	all, err := s.metrics(ctx)
 	if err != nil {

@@ -10,38 +10,30 @@ import (
 	"sync/atomic"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/tidemark-dev/tidemark/internal/id"
 	"github.com/tidemark-dev/tidemark/openmatch"
 )
 
-// Director is a connection to the services of Open Match that directors, match functions and game servers call.
+// Director is a connection to all services of Open Match: also to those that directors, match functions and game servers
+// call.
 type Director struct {
-	connection *grpc.ClientConn
-	backend    openmatch.BackendServiceClient
-	frontend   openmatch.FrontendServiceClient
-	query      openmatch.QueryServiceClient
+	*Frontend
+	backend openmatch.BackendServiceClient
+	query   openmatch.QueryServiceClient
 }
 
 // DialDirector returns a connection to host:port, without TLS.
 func DialDirector(address string, options ...grpc.DialOption) (*Director, error) {
-	options = append(options, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	c, err := grpc.NewClient("passthrough:///"+address, options...)
+	f, err := DialFrontend(address, options...)
 	if err != nil {
 		return nil, err
 	}
 	return &Director{
-		connection: c, backend: openmatch.NewBackendServiceClient(c), frontend: openmatch.NewFrontendServiceClient(c),
-		query: openmatch.NewQueryServiceClient(c),
+		Frontend: f, backend: openmatch.NewBackendServiceClient(f.connection),
+		query: openmatch.NewQueryServiceClient(f.connection),
 	}, nil
 }
-
-// Connects connects at once if the last attempt failed, and reports whether none did since.
-func (d *Director) Connects() bool { return connects(d.connection) }
-
-// Close ends all calls.
-func (d *Director) Close() { _ = d.connection.Close() } // nothing is left to be sent
 
 // Fetch fetches the matches that a match function proposes for a queue, and calls each with each match.
 func (d *Director) Fetch(ctx context.Context, queue string, f *Pairs, each func(*openmatch.Match) error) error {
@@ -80,7 +72,7 @@ func (d *Director) Assign(ctx context.Context, queue string, matches []*openmatc
 
 // CreateBackfill creates a backfill, and returns its ID.
 func (d *Director) CreateBackfill(ctx context.Context, queue string, b *openmatch.Backfill) (string, error) {
-	created, err := d.frontend.CreateBackfill(InQueue(ctx, queue), &openmatch.CreateBackfillRequest{Backfill: b})
+	created, err := d.client.CreateBackfill(InQueue(ctx, queue), &openmatch.CreateBackfillRequest{Backfill: b})
 	if err != nil {
 		return "", fmt.Errorf("create a backfill: %w", err)
 	}
@@ -89,7 +81,7 @@ func (d *Director) CreateBackfill(ctx context.Context, queue string, b *openmatc
 
 // Acknowledge acknowledges a backfill.
 func (d *Director) Acknowledge(ctx context.Context, backfill, connection string) error {
-	_, err := d.frontend.AcknowledgeBackfill(ctx, &openmatch.AcknowledgeBackfillRequest{
+	_, err := d.client.AcknowledgeBackfill(ctx, &openmatch.AcknowledgeBackfillRequest{
 		BackfillId: backfill, Assignment: &openmatch.Assignment{Connection: connection},
 	})
 	if err != nil {

@@ -29,11 +29,9 @@ func DialFrontend(address string, options ...grpc.DialOption) (*Frontend, error)
 }
 
 // Connects connects at once if the last attempt failed, and reports whether none did since.
-func (f *Frontend) Connects() bool { return connects(f.connection) }
-
-func connects(c *grpc.ClientConn) bool {
-	c.ResetConnectBackoff()
-	return c.GetState() != connectivity.TransientFailure
+func (f *Frontend) Connects() bool {
+	f.connection.ResetConnectBackoff()
+	return f.connection.GetState() != connectivity.TransientFailure
 }
 
 // Close ends all calls.

@@ -2,12 +2,12 @@ package load
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"strings"
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
@@ -19,13 +19,14 @@ const Connections = 32
 // Maker makes the n-th request of a load, ready to be sent.
 type Maker func(n int) []byte
 
-// Request returns the bytes of a request.
-func Request(method, path, body string) []byte {
-	if body == "" && method == http.MethodGet {
-		return []byte(method + " " + path + " HTTP/1.1\r\nHost: localhost\r\n\r\n")
+// Request returns the bytes of a request. A header is a line with its end, such as "Accept: text/plain\r\n".
+func Request(method, path, body string, headers ...string) []byte {
+	length := ""
+	if body != "" || method != http.MethodGet {
+		length = fmt.Sprintf("Content-Length: %d\r\n", len(body))
 	}
-	const form = "%s %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s"
-	return fmt.Appendf(nil, form, method, path, len(body), body)
+	return fmt.Appendf(nil, "%s %s HTTP/1.1\r\nHost: localhost\r\n%s%s\r\n%s", method, path, strings.Join(headers, ""),
+		length, body)
 }
 
 // Repeat sends n requests over 32 connections, each waiting for its answer before it sends the next, and returns the
@@ -89,14 +90,13 @@ func (c *Conn) Close() {
 
 // Do sends a request and returns its answer. A status from 400 up is an error.
 func (c *Conn) Do(request []byte) (Answer, error) {
-	if _, err := c.conn.Write(request); err != nil {
+	if err := c.send(request); err != nil {
 		return Answer{}, err
 	}
 	return c.read()
 }
 
-// Send sends a request whose answer is read later.
-func (c *Conn) Send(request []byte) error {
+func (c *Conn) send(request []byte) error {
 	_, err := c.conn.Write(request)
 	return err
 }
@@ -112,17 +112,6 @@ func (c *Conn) read() (Answer, error) {
 		err = fmt.Errorf("answered %d: %s", response.StatusCode, body)
 	}
 	return Answer{Status: response.StatusCode, Body: body}, err
-}
-
-// Await reads an answer with a single read, and checks that it contains a text. It costs less than Do, for thousands of
-// concurrent clients.
-func (c *Conn) Await(text string) error {
-	var answer [2048]byte
-	n, err := c.conn.Read(answer[:])
-	if err == nil && !bytes.Contains(answer[:n], []byte(text)) {
-		err = fmt.Errorf("a waiting subscriber was answered %q", answer[:n])
-	}
-	return err
 }
 
 // Once sends one request on a connection of its own.

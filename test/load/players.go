@@ -12,6 +12,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/internal/pace"
 	"github.com/tidemark-dev/tidemark/openmatch"
+	"github.com/tidemark-dev/tidemark/test/report"
 )
 
 // Players is a load for any frontend of Open Match: players who create a ticket, watch it until it has its assignment,
@@ -36,12 +37,7 @@ type Matched struct {
 func (r Matched) PerSecond() float64 { return float64(len(r.Took)) / r.Window.Seconds() }
 
 // Quantile returns the time within which this share of the tickets was assigned.
-func (r Matched) Quantile(share float64) time.Duration {
-	if len(r.Took) == 0 {
-		return 0
-	}
-	return r.Took[int(share*float64(len(r.Took)-1))]
-}
+func (r Matched) Quantile(share float64) time.Duration { return report.Quantile(r.Took, share) }
 
 // DefaultShare is below the 250 streams that common servers accept on a connection.
 const DefaultShare = 128

@@ -1,5 +1,5 @@
-// Package report has helpers for the pages with measurements: the description of the machine, formats of times,
-// verdicts, and the generated part of a page.
+// Package report has what the pages with measurements share: the description of the machine, quantiles and formats of
+// times, verdicts, and the generated part of a page.
 package report
 
 import (
@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 )
@@ -33,8 +34,20 @@ func Millis(d time.Duration) string { return fmt.Sprintf("%.1f ms", float64(d.Mi
 // WholeMillis formats a duration in milliseconds without a fraction.
 func WholeMillis(d time.Duration) string { return fmt.Sprintf("%d ms", d.Milliseconds()) }
 
+// Tenths formats a duration in microseconds with a fraction.
+func Tenths(d time.Duration) string { return fmt.Sprintf("%.1f µs", float64(d)/1000) }
+
 // Micros formats a duration in microseconds.
 func Micros(d time.Duration) string { return fmt.Sprintf("%.0f µs", float64(d)/1000) }
+
+// Quantile returns the time within which this share of some times is, or 0 if there are none.
+func Quantile(times []time.Duration, share float64) time.Duration {
+	if len(times) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(times))
+	return sorted[min(int(share*float64(len(sorted))), len(sorted)-1)]
+}
 
 // Verdict returns the word for whether a goal was reached.
 func Verdict(good bool) string {

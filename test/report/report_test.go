@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -21,4 +22,14 @@ func TestWritePart(t *testing.T) {
 	require.Equal(t, "before\n"+begin+"\nnew\n"+end+"\nafter\n", string(text))
 	require.NoError(t, os.WriteFile(path, []byte("no marks"), 0o600))
 	require.Error(t, report.WritePart(path, begin, end, "new"))
+}
+
+func TestQuantile(t *testing.T) {
+	t.Parallel()
+	require.Zero(t, report.Quantile(nil, 0.5))
+	times := []time.Duration{3, 1, 2}
+	for share, want := range map[float64]time.Duration{0: 1, 0.5: 2, 0.99: 3, 1: 3} {
+		require.Equal(t, want, report.Quantile(times, share))
+	}
+	require.Equal(t, []time.Duration{3, 1, 2}, times)
 }
