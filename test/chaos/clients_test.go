@@ -188,12 +188,12 @@ func use(
 	defer cancel()
 	publishing, stop := context.WithCancel(ctx)
 	require.NoError(t, l.StartChannels(ctx, publishing, channelLoad{Channels: 1, Publishers: 1, Subscribers: 2}))
-	assert.Eventually(t, func() bool { return l.Messages.Judge().Acknowledged >= 20 }, time.Minute, time.Millisecond)
+	assert.Eventually(t, func() bool { return l.Messages.Verdict().Acknowledged >= 20 }, time.Minute, time.Millisecond)
 	stop()
 	assert.Eventually(t, func() bool { return l.Busy() == 0 && enough(l.Messages) }, time.Minute, time.Millisecond)
 	cancel()
 	l.Wait()
-	return l.Messages.Judge(), requests.Judge()
+	return l.Messages.Verdict(), requests.Verdict()
 }
 
 func delivered(m *oracle.Messages) bool { return m.Missing() == 0 }
@@ -231,7 +231,7 @@ func TestAnIgnoredAcknowledgementIsSeen(t *testing.T) {
 	t.Parallel()
 	service := newLiar()
 	service.repeats = true
-	v, _ := use(t, service, func(m *oracle.Messages) bool { return m.Missing() == 0 && m.Judge().Doubled > 0 })
+	v, _ := use(t, service, func(m *oracle.Messages) bool { return m.Missing() == 0 && m.Verdict().Doubled > 0 })
 	require.Positive(t, v.Doubled, "%+v", v)
 	require.Zero(t, v.Lost)
 }

@@ -23,19 +23,11 @@ const (
 	oftenDeath     = 2
 )
 
-// directorDeaths are scenarios in which directors of a queue's user die.
-func directorDeaths() []scenario {
-	return []scenario{{
-		name: "director-death",
-		fault: "directors of a queue's user die in every second fetch: before the end of its stream, or between it and " +
-			"the assignment",
-		limits: limits{Gap: time.Second},
-		inject: func(s *stage) {
-			s.deadly.Store(true)
-			s.pause(8 * time.Second)
-			s.deadly.Store(false)
-		},
-	}}
+// killDirectors makes directors die in every second fetch for a while.
+func killDirectors(s *stage) {
+	s.deadly.Store(true)
+	s.pause(8 * time.Second)
+	s.deadly.Store(false)
 }
 
 // StartDirectors starts two directors and the match function that they name. They end with ctx. deadly makes them die

@@ -1,58 +1,20 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/tidemark-dev/tidemark/internal/pace"
 	"github.com/tidemark-dev/tidemark/test/redistest"
+	"github.com/tidemark-dev/tidemark/test/report"
 )
-
-// failovers are scenarios in which another Redis takes over, or slots are moved. If Redis may lose writes, the services
-// wait for a replica.
-func failovers() []scenario {
-	return []scenario{
-		{
-			name: "cluster-failover", fault: "SIGKILL of two primaries of a Cluster, one after the other; each is restarted " +
-				"as a replica",
-			redis: redisSetup{layout: cluster}, failover: true, players: 4, limits: limits{Gap: 15 * time.Second},
-			inject: failCluster,
-		},
-		{
-			name: "cluster-death",
-			fault: "SIGKILL of the primary of a channel that doesn't wait for replicas, twice, in a Cluster with a " +
-				"`cluster-node-timeout` of 1 s",
-			redis: redisSetup{layout: cluster}, flags: []string{"--channels", probedRule}, failover: true,
-			limits: limits{Gap: 15 * time.Second}, inject: killPrimaries,
-		},
-		{
-			name: "cluster-switchover", fault: "CLUSTER FAILOVER of all three primaries of a Cluster, without loss",
-			redis: redisSetup{layout: cluster}, limits: limits{Gap: 5 * time.Second}, inject: switchCluster,
-		},
-		{
-			name: "cluster-reshard", fault: "slots of busy channels and queues moved to another node of a Cluster and back, " +
-				"key by key",
-			redis: redisSetup{layout: cluster}, limits: limits{Gap: 5 * time.Second}, inject: reshard,
-		},
-		{
-			name: "sentinel-failover", fault: "SIGKILL of the primary behind Sentinels, twice; it is restarted as a replica",
-			redis: redisSetup{layout: sentinel}, failover: true, players: 4, limits: limits{Gap: 20 * time.Second},
-			inject: failSentinel,
-		},
-		{
-			name: "lossy-failover", fault: "three failovers to a replica without the last second of the primary's writes",
-			failover: true, proxied: toRedis, players: 4, limits: limits{Gap: 10 * time.Second}, inject: failWithLoss,
-		},
-		{
-			name: "repeated-writes",
-			fault: "the same with eight publishers of each channel, which repeat their messages, so that " +
-				"those get the clocks of the lost ones in another order, and subscribers that acknowledge after a second",
-			failover: true, proxied: toRedis, repeated: true, limits: limits{Gap: 10 * time.Second}, inject: failWithLoss,
-		},
-	}
-}
 
 func failCluster(s *stage) {
 	for _, key := range busyKeys()[:2] {
@@ -153,4 +115,142 @@ func follow(s *stage, n *redistest.Node, primary string) error {
 		}
 		return err
 	})
+}
+
+// The services have a user of their own, so that the Sentinels and the replica, which have none, can be cut off.
+const servicePassword = "chaos"
+
+var serviceUser = []string{"--user", "service", "on", ">" + servicePassword, "~*", "&*", "+@all"}
+
+// isolatePrimary lets the Sentinels promote the replica while the primary goes on answering the services.
+func isolatePrimary(s *stage) {
+	primary, replica := s.sentinel.Nodes()[0], s.sentinel.Nodes()[1]
+	allow := func(on string) {
+		for _, n := range s.sentinel.Sentinels() {
+			s.Must(n.Do(s, "ACL", "SETUSER", "default", on+"subscribe", on+"psubscribe", on+"sentinel",
+				"+sentinel|is-master-down-by-addr").Error())
+		}
+		s.Must(primary.Do(s, "ACL", "SETUSER", "default", on+"ping", on+"info", on+"psync", on+"replconf").Error())
+	}
+	allow("-")
+	for _, n := range s.sentinel.Sentinels() {
+		s.Must(n.Do(s, "CLIENT", "KILL", "TYPE", "pubsub").Error())
+	}
+	s.Must(primary.Do(s, "CLIENT", "KILL", "TYPE", "replica").Error())
+	s.pause(8 * time.Second)
+	s.Must(roleIs(s, replica, "master"))
+	s.Must(roleIs(s, primary, "master"))
+	allow("+")
+	s.pause(8 * time.Second) // for as long Sentinels leave a primary that is back as it is
+	s.Must(s.retry(func() error { return roleIs(s, primary, "slave") }))
+	s.sentinel.AwaitOK(s)
+	s.Must(s.retry(s.reportedLoss))
+}
+
+// roleIs returns an error unless a Redis has a role.
+func roleIs(s *stage, n *redistest.Node, role string) error {
+	got, err := n.Do(s, "ROLE").ToArray()
+	if err != nil {
+		return err
+	}
+	text, err := got[0].ToString()
+	if err == nil && text != role {
+		err = fmt.Errorf("%s is %s, not %s", n.Addr(), text, role)
+	}
+	return err
+}
+
+// reportedLoss returns an error unless each service has logged that the primary which it followed had writes that are
+// lost: at least those that no replica has confirmed.
+func (s *stage) reportedLoss() error {
+	var missing []error
+	for _, service := range s.services {
+		if !strings.Contains(service.Log(), `msg="redis has another primary, which lacks writes of the former one"`) {
+			missing = append(missing, errors.New(service.Name()+" hasn't reported the lost writes"))
+		}
+	}
+	return errors.Join(missing...)
+}
+
+const (
+	deaths     = 2 // of primaries
+	probeEvery = 20 * time.Millisecond
+	probeLimit = 15 * time.Second
+	// gapLimit bounds the time from the promotion of a replica to the first success of a client.
+	gapLimit = 500 * time.Millisecond
+)
+
+// probedRule makes the probed channel usable while its slot has one node: its publishes don't wait for a replica.
+const probedRule = `[{"pattern":"probed","replicas":0}]`
+
+// recovery has times since the death of a primary.
+type recovery struct {
+	promotion     time.Duration // of its replica, in its own view
+	publish, next time.Duration // first success of a client
+}
+
+// killPrimaries kills the primary of the probed channel, twice. The killed one returns as a replica.
+func killPrimaries(s *stage) {
+	const channel = "/v1/channels/probed"
+	s.prepareOne(s.public(http.MethodPut, channel+"/subscribers/p", ""))
+	slot := s.cluster.Slot("{probed}")
+	for range deaths {
+		killed, replica := s.cluster.Owner(s, slot), s.cluster.Replica(s, slot)
+		killed.Kill(s)
+		r := s.probe(channel, replica)
+		s.note("first success of a publish %.2f s and of a next %.2f s after the death; Redis promoted the replica "+
+			"after %.2f s", r.publish.Seconds(), r.next.Seconds(), r.promotion.Seconds())
+		if late := max(r.publish, r.next) - r.promotion; late > gapLimit {
+			s.complain("the first success was %s after the promotion, more than %s", report.WholeMillis(late),
+				report.WholeMillis(gapLimit))
+		}
+		killed.Restart(s)
+		s.cluster.AwaitOK(s)
+		s.pause(time.Second)
+	}
+}
+
+// probe measures a recovery that begins now.
+func (s *stage) probe(channel string, replica *redistest.Node) (r recovery) {
+	died := time.Now()
+	var probes sync.WaitGroup
+	measure := func(first *time.Duration, attempt func(ctx context.Context, n int) bool) {
+		probes.Go(func() { *first = firstSuccess(s.Context(), attempt).Sub(died) })
+	}
+	measure(&r.promotion, func(context.Context, int) bool { return roleIs(s, replica, "master") == nil })
+	measure(&r.publish, func(ctx context.Context, n int) bool {
+		path := fmt.Sprintf("%s/messages/d%d-%d", channel, died.UnixMilli(), n)
+		_, err := s.send(ctx, s.public(http.MethodPut, path, "1"))
+		return err == nil
+	})
+	measure(&r.next, func(ctx context.Context, _ int) bool {
+		_, err := s.send(ctx, s.public(http.MethodPost, channel+"/subscribers/p/next", `{"max":1}`))
+		return err == nil
+	})
+	probes.Wait()
+	return r
+}
+
+// firstSuccess calls attempt every 20 ms, without waiting for the calls before, and returns when the first one
+// succeeded, or when it gave up.
+func firstSuccess(ctx context.Context, attempt func(ctx context.Context, n int) bool) time.Time {
+	ctx, cancel := context.WithTimeout(ctx, probeLimit)
+	var first atomic.Pointer[time.Time]
+	var running sync.WaitGroup
+	for n := 0; ctx.Err() == nil; n++ {
+		running.Go(func() {
+			if attempt(ctx, n) {
+				now := time.Now()
+				first.CompareAndSwap(nil, &now)
+				cancel()
+			}
+		})
+		pace.Sleep(ctx, probeEvery)
+	}
+	cancel()
+	running.Wait()
+	if at := first.Load(); at != nil {
+		return *at
+	}
+	return time.Now()
 }

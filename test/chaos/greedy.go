@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/tidemark-dev/tidemark/internal/pace"
 	"github.com/tidemark-dev/tidemark/internal/wire"
@@ -23,66 +22,27 @@ const (
 	greedyFrames  = 160 // sockets with an unfinished frame
 )
 
-// greedy are scenarios in which one client takes as much as it can get of what all clients share: memory of answers and
-// of frames, connections, and the time of the service.
-func greedy() []scenario {
-	within := limits{Gap: 2 * time.Second, Light: lightLimit, NoErrors: true, Memory: unreadMemory}
-	return []scenario{
-		{
-			name: "fetches-of-many",
-			fault: "30 loops of one client fetch from 256 channels with a message of 60,000 bytes " +
-				"each for 8 s",
-			flags: rationed, limits: within, inject: fetchFromMany,
-		},
-		{
-			name:   "unfinished-frames",
-			fault:  "160 WebSockets of one client announce frames of 1 MB and send 2 to 600 KB of each",
-			limits: within, inject: leaveFramesUnfinished,
-		},
-		{
-			name:  "open-sockets",
-			fault: "one client opens WebSockets until none is opened any more",
-			flags: append([]string{"--max-connections", "300"}, rationed...), limits: within, inject: openSockets,
-		},
-		{
-			name: "condemned-sockets",
-			fault: "eight WebSockets of one client are ended for a frame that isn't valid, and " +
-				"send all they can, again and again for 8 s",
-			flags: rationed, limits: within, inject: floodCondemned,
-		},
-		{
-			name:  "empty-fragments",
-			fault: "eight WebSockets of one client send fragments of length 0 and pings for 8 s",
-			flags: rationed, limits: within, inject: floodFragments,
-		},
-	}
-}
-
 // fetchFromMany fetches from many channels in loops. Nothing is acknowledged.
 func fetchFromMany(s *stage) {
-	content := `"` + strings.Repeat("x", greedyBytes-2) + `"`
 	from := make([]map[string]string, greedySources)
 	for i := range from {
-		from[i] = map[string]string{"channel": fmt.Sprint("greedy-", i), "subscriber": "r"}
-	}
-	for n := range from {
-		channel := fmt.Sprint("/v1/channels/greedy-", n)
-		s.prepare(1, s.public(http.MethodPut, channel+"/subscribers/r", `{"from":"earliest"}`))
-		s.prepare(1, s.public(http.MethodPut, channel+"/messages/m", content))
+		channel := fmt.Sprint("greedy-", i)
+		s.prepareChannel(channel, 1, 1, greedyBytes)
+		from[i] = map[string]string{"channel": channel, "subscriber": "r0"}
 	}
 	body, err := json.Marshal(map[string]any{"from": from})
 	s.Must(err)
 	var bytes, answered, refused atomic.Int64
 	s.attack(greedyLoops, attackTime, func(ctx context.Context, _ int) error {
 		for ctx.Err() == nil {
-			n, err := s.readAll(ctx, http.MethodPost, "http://"+s.services[0].HTTP+"/v1/fetch", string(body))
+			a, err := s.send(ctx, s.public(http.MethodPost, "/v1/fetch", string(body)))
 			if err != nil {
 				refused.Add(1)
-				pace.Sleep(ctx, lookEvery) // the loop checks ctx
+				pace.Sleep(ctx, checkEvery) // the loop checks ctx
 				continue
 			}
 			answered.Add(1)
-			bytes.Add(n)
+			bytes.Add(a.size)
 		}
 		return nil
 	})
@@ -97,11 +57,10 @@ const handshake = "GET /v1/socket HTTP/1.1\r\nHost: localhost\r\nConnection: Upg
 // openSocket opens a WebSocket of the attacker, which is closed when ctx ends. It reports whether the service has
 // accepted it.
 func (s *stage) openSocket(ctx context.Context) (opened net.Conn, ok bool) {
-	conn, err := hostileDialer().DialContext(ctx, "tcp", s.services[0].HTTP)
+	conn, err := dialHostile(ctx, s.services[0].HTTP)
 	if err != nil {
 		return nil, false
 	}
-	context.AfterFunc(ctx, func() { _ = conn.Close() })
 	var head [len("HTTP/1.1 101")]byte
 	if _, err = io.WriteString(conn, handshake); err == nil {
 		_, err = io.ReadFull(conn, head[:])
@@ -125,7 +84,7 @@ func leaveFramesUnfinished(s *stage) {
 		}
 		_, _ = io.Copy(io.Discard, conn) // until the service ends it
 	})
-	s.noteUnread(fmt.Sprintf("%d unfinished frames were sent, %d sockets ended", sent.Load(), ended))
+	s.noteMemory("%d unfinished frames were sent, %d sockets ended; the service used", sent.Load(), ended)
 }
 
 // attackSockets opens one WebSocket after the other in each of some loops. use returns when its socket is broken.
@@ -133,7 +92,7 @@ func leaveFramesUnfinished(s *stage) {
 func (s *stage) attackSockets(loops int, use func(loop int, conn net.Conn)) (sockets int64) {
 	var opened atomic.Int64
 	s.attack(loops, attackTime, func(ctx context.Context, loop int) error {
-		for pace.Sleep(ctx, lookEvery) {
+		for pace.Sleep(ctx, checkEvery) {
 			if conn, ok := s.openSocket(ctx); ok {
 				opened.Add(1)
 				use(loop, conn)
@@ -149,7 +108,7 @@ func (s *stage) attackSockets(loops int, use func(loop int, conn net.Conn)) (soc
 func openSockets(s *stage) {
 	var opened, refused atomic.Int64
 	s.attack(greedySockets, attackTime, func(ctx context.Context, _ int) error {
-		for pace.Sleep(ctx, lookEvery) {
+		for pace.Sleep(ctx, checkEvery) {
 			if _, ok := s.openSocket(ctx); ok {
 				opened.Add(1)
 				<-ctx.Done()

@@ -1,16 +1,10 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"os/exec"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -21,6 +15,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/internal/pace"
+	"github.com/tidemark-dev/tidemark/test/launch"
 	"github.com/tidemark-dev/tidemark/test/report"
 )
 
@@ -28,7 +23,6 @@ const (
 	lightPause = 20 * time.Millisecond
 	lightAlone = 2 * time.Second // without an attack, for comparison
 	lightBytes = 2000            // more than bodies that need no memory
-	lightLimit = 100 * time.Millisecond
 )
 
 // phase is a part of a scenario beside which a light client works.
@@ -42,7 +36,7 @@ const (
 )
 
 // light is a client that publishes 2,000 bytes, fetches, and describes a channel every 20 ms. Its calls are measured
-// alone and beside an attack. It has a process of its own: in the attackers' process it would wait for them, too.
+// alone and beside an attack.
 type light struct {
 	mu     sync.Mutex
 	phase  phase
@@ -51,14 +45,15 @@ type light struct {
 	last   error // of a failed call
 }
 
-// lightResult is the output of a light client's process.
+// lightResult is what a light client has measured.
 type lightResult struct {
 	Alone, Attacked time.Duration // p99 of the calls
-	Failed          int           `json:",omitempty"`
-	Last            string        `json:",omitempty"` // error of a failed call
+	Failed          int
+	Last            string // error of a failed call
 }
 
-// runLight is the process of a light client of the service at base. It reads the phases from in, and ends with it.
+// runLight is the process of a light client of the service at base. It receives the phases, and answers with what it has
+// measured until then.
 func runLight(ctx context.Context, base string, in io.Reader, out io.Writer) error {
 	addressNetwork = lightNetwork
 	c, err := client.New(base, client.WithHTTPClient(&http.Client{Transport: dispersed{&http.Transport{}}}),
@@ -70,31 +65,24 @@ func runLight(ctx context.Context, base string, in io.Reader, out io.Writer) err
 	defer cancel()
 	l, ended := new(light), make(chan error, 1)
 	go func() { ended <- l.run(ctx, c) }()
-	for {
-		var next phase
-		if _, err := fmt.Fscanln(in, &next); errors.Is(err, io.EOF) {
-			break
-		} else if err != nil {
-			return err
-		}
-		l.enter(next)
-	}
-	cancel()
-	if err := <-ended; err != nil {
+	if err := launch.Answer(in, out, l.enter); err != nil {
 		return err
 	}
-	r := lightResult{Alone: l.p99(alone), Attacked: l.p99(attacked), Failed: l.failed}
-	if l.last != nil {
-		r.Last = l.last.Error()
-	}
-	return json.NewEncoder(out).Encode(r)
+	cancel()
+	return <-ended
 }
 
-// enter begins a phase.
-func (l *light) enter(p phase) {
+// enter begins a phase, and returns what the ones before have measured.
+func (l *light) enter(p phase) lightResult {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.phase = p
+	r := lightResult{Alone: report.Quantile(l.took[alone], 0.99), Attacked: report.Quantile(l.took[attacked], 0.99),
+		Failed: l.failed}
+	if l.last != nil {
+		r.Last = l.last.Error()
+	}
+	return r
 }
 
 // run calls until ctx ends.
@@ -149,72 +137,39 @@ func (l *light) now() phase {
 	return l.phase
 }
 
-// p99 returns the 99th percentile of the calls of a phase.
-func (l *light) p99(p phase) time.Duration {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	all := slices.Sorted(slices.Values(l.took[p]))
-	if len(all) == 0 {
-		return 0
-	}
-	return all[len(all)*99/100]
-}
-
-// lightProcess is the process of a light client.
-type lightProcess struct {
-	cmd    *exec.Cmd
-	phases io.WriteCloser
-	out    bytes.Buffer
-}
-
-// enter begins a phase.
-func (l *lightProcess) enter(p phase) error {
-	_, err := fmt.Fprintln(l.phases, int(p))
-	return err
-}
-
-// end ends the process, and returns its result.
-func (l *lightProcess) end() (r lightResult, err error) {
-	if err := errors.Join(l.phases.Close(), l.cmd.Wait()); err != nil {
-		return r, err
-	}
-	return r, json.Unmarshal(l.out.Bytes(), &r)
-}
-
-// startLight starts the light client of a scenario that has a limit for it, and measures it alone.
+// startLight starts the light client of a scenario that has a limit for it, and measures it alone. It has a process of
+// its own: in the attackers' process it would wait for them, too.
 func (s *stage) startLight() {
 	if s.limits.Light == 0 {
 		return
 	}
-	program, err := os.Executable()
-	s.Must(err)
 	ctx, cancel := context.WithCancel(s.Context())
-	url := "http://" + s.services[0].HTTP
-	l := &lightProcess{cmd: exec.CommandContext(ctx, program, "-light", url)} //nolint:gosec // this program
-	l.cmd.Stdout, l.cmd.Stderr = &l.out, os.Stderr
-	l.phases, err = l.cmd.StdinPipe()
+	light, err := launch.StartChild(ctx, "-light", "http://"+s.services[0].HTTP)
+	s.Cleanup(cancel)
 	s.Must(err)
-	s.Must(l.cmd.Start())
-	s.Cleanup(func() {
-		cancel()
-		_ = l.cmd.Wait() // judgeLight has seen its end, or the scenario failed before
-	})
-	s.light = l
-	s.Must(l.enter(alone))
+	s.light = light
+	s.enter(alone)
 	s.pause(lightAlone)
-	s.Must(l.enter(preparing))
+	s.enter(preparing)
 }
 
-// judgeLight ends the light client, and compares its calls with its limits.
-func (s *stage) judgeLight() {
+// enter begins a phase of the light client, if there is one.
+func (s *stage) enter(p phase) {
+	if s.light != nil {
+		s.Must(s.light.Ask(p, &s.lightSaw))
+	}
+}
+
+// checkLight ends the light client, and compares its calls with its limits.
+func (s *stage) checkLight() {
 	if s.light == nil {
 		return
 	}
-	r, err := s.light.end()
-	if err != nil {
+	s.enter(preparing)
+	if err := s.light.End(); err != nil {
 		s.complain("the light client: %v", err)
-		return
 	}
+	r := s.lightSaw
 	s.note("light client p99 %s alone, %s beside the attack", report.Millis(r.Alone), report.Millis(r.Attacked))
 	if r.Attacked > s.limits.Light {
 		s.complain("the light client had a p99 of %s, more than %s", report.WholeMillis(r.Attacked),
@@ -227,7 +182,7 @@ func (s *stage) judgeLight() {
 
 // rationed are options with which each address has the limits that a user has by default. The load and the light client
 // come by a trusted proxy, with a new address in a header for each request, and attackers from hostileDialer's.
-var rationed = []string{"--trust-proxies", "127.0.0.1", "--address-limits",
+var rationed = []string{"--trust-proxies", "127.0.0.1," + preparer, "--address-limits",
 	"requests=100/s,publishedBytes=1MiB/s,waits=100,tickets=60/m,newChannels=60/m,newSubscribers=600/m"}
 
 const (

@@ -1,45 +1,21 @@
 package main
 
 import (
+	"syscall"
 	"time"
+
+	"github.com/tidemark-dev/tidemark/test/proxy"
 )
 
-// networks are scenarios in which connections break, hang or are slow.
-func networks() []scenario {
-	slow := func(delay time.Duration, bytesPerSecond int) func(*stage) {
-		return func(s *stage) { slowConnections(s, delay, bytesPerSecond) }
+func (s *stage) eachProxy(do func(*proxy.Proxy)) {
+	for _, p := range s.proxies {
+		do(p)
 	}
-	var all []scenario
-	for _, c := range []struct {
-		name, fault string
-		proxied     link
-		gap         time.Duration
-		inject      func(*stage)
-	}{
-		{"redis-cut", "all connections to Redis reset, ten times, half a second apart", toRedis, 2 * time.Second,
-			cutConnections},
-		{"redis-half-open", "connections to Redis of one service, then of both, silent for 8 s and then reset", toRedis,
-			15 * time.Second, silenceConnections},
-		{"redis-slow", "20 ms of delay and at most 512 KiB/s on every connection to Redis for 8 s", toRedis,
-			3 * time.Second, slow(20*time.Millisecond, 512<<10)},
-		{"client-cut", "all client connections reset, ten times, half a second apart", fromClients, 2 * time.Second,
-			cutConnections},
-		{"client-half-open", "client connections to one service, then to both, silent for 8 s and then reset", fromClients,
-			20 * time.Second, silenceConnections},
-		{"client-slow", "50 ms of delay and at most 64 KiB/s on every client connection for 8 s", fromClients,
-			3 * time.Second, slow(50*time.Millisecond, 64<<10)},
-	} {
-		all = append(all, scenario{name: c.name, fault: c.fault, proxied: c.proxied, limits: limits{Gap: c.gap},
-			inject: c.inject})
-	}
-	return all
 }
 
 func cutConnections(s *stage) {
 	for range 10 {
-		for _, p := range s.proxies {
-			p.Cut()
-		}
+		s.eachProxy((*proxy.Proxy).Cut)
 		s.pause(500 * time.Millisecond)
 	}
 }
@@ -59,12 +35,31 @@ func silenceConnections(s *stage) {
 	}
 }
 
-func slowConnections(s *stage, delay time.Duration, bytesPerSecond int) {
-	for _, p := range s.proxies {
-		p.Slow(delay, bytesPerSecond)
+func slowConnections(delay time.Duration, bytesPerSecond int) func(*stage) {
+	return func(s *stage) {
+		s.eachProxy(func(p *proxy.Proxy) { p.Slow(delay, bytesPerSecond) })
+		s.pause(8 * time.Second)
+		s.eachProxy(func(p *proxy.Proxy) { p.Slow(0, 0) })
 	}
-	s.pause(8 * time.Second)
-	for _, p := range s.proxies {
-		p.Slow(0, 0)
+}
+
+func cutStreams(s *stage) {
+	const pieces = 4 << 10 // bytes a second, in pieces of a twentieth
+	for range 6 {
+		s.eachProxy(func(p *proxy.Proxy) { p.Slow(0, pieces) })
+		s.pause(400 * time.Millisecond)
+		s.eachProxy(func(p *proxy.Proxy) { p.Cut(); p.Slow(0, 0) })
+		s.pause(400 * time.Millisecond)
 	}
+	for _, service := range s.services {
+		s.restart(service, syscall.SIGTERM, 0)
+		s.pause(500 * time.Millisecond)
+	}
+	s.restart(s.services[0], syscall.SIGKILL, 0)
+	s.pause(500 * time.Millisecond)
+	s.node.Kill(s)
+	s.pause(time.Second)
+	s.node.Restart(s)
+	s.note("%d streams were opened, and %d of them broke or were refused; so did %d of %d WebSockets",
+		s.clients.Streams.Load(), s.clients.StreamsBroken.Load(), s.clients.SocketsBroken.Load(), s.clients.Sockets.Load())
 }

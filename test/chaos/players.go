@@ -50,34 +50,34 @@ type filler struct {
 	clients *clients
 	seats   map[string]int // tickets of a match, by queue
 	last    map[string]int // number of waiting tickets at the last check
-	looks   map[string]int // how often this number was seen
+	checks  map[string]int // how often this number was seen
 	added   map[string]int
 }
 
 // newFiller returns a filler for queues whose matches have the given numbers of tickets.
 func newFiller(l *clients, seats map[string]int) *filler {
-	return &filler{clients: l, seats: seats, last: map[string]int{}, looks: map[string]int{}, added: map[string]int{}}
+	return &filler{clients: l, seats: seats, last: map[string]int{}, checks: map[string]int{}, added: map[string]int{}}
 }
 
-// steadyLooks is the number of looks after which an unchanged number of tickets is considered final.
-const steadyLooks = 5
+// steadyChecks is the number of checks after which an unchanged number of tickets is considered final.
+const steadyChecks = 5
 
 // Fill checks the queues once, and adds tickets if necessary.
 func (f *filler) Fill(ctx context.Context) {
 	for queue, seats := range f.seats {
 		n := f.clients.Tickets.Waiting(queue)
 		if n != f.last[queue] {
-			f.last[queue], f.looks[queue] = n, 0
+			f.last[queue], f.checks[queue] = n, 0
 		}
-		f.looks[queue]++
-		if f.looks[queue] < steadyLooks || n%seats == 0 {
+		f.checks[queue]++
+		if f.checks[queue] < steadyChecks || n%seats == 0 {
 			continue
 		}
 		for range seats - n%seats {
 			f.clients.fill(ctx, queue, f.added[queue])
 			f.added[queue]++
 		}
-		f.looks[queue] = 0
+		f.checks[queue] = 0
 	}
 }
 

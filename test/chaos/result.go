@@ -28,15 +28,6 @@ type result struct {
 	Took       time.Duration
 }
 
-// limits bound the effects on clients. Zero means no limit.
-type limits struct {
-	Gap      time.Duration // without a successful publish
-	P99      time.Duration // of the tries of publishes
-	Light    time.Duration // 99th percentile of a light client beside an attack; zero: there is no such client
-	NoErrors bool          // no try of any request may fail
-	Memory   int           // bytes of a service's resident memory
-}
-
 // miB is 2^20 bytes.
 const miB = 1 << 20
 

@@ -68,7 +68,7 @@ func TestVerdictsOfTheOracleCount(t *testing.T) {
 	messages := oracle.NewMessages(oracle.Rules{})
 	messages.Subscribed("c", "s")
 	messages.Acknowledged("c", oracle.Message{Publisher: "p", Seq: 1}, 1)
-	r := result{Messages: messages.Judge()}
+	r := result{Messages: messages.Verdict()}
 	require.False(t, r.Passed())
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"regexp"
 	"slices"
+	"time"
 )
 
 // scenario is a fault, and its permitted effects on clients.
@@ -47,9 +48,26 @@ const (
 	fromClients      // from the clients to the services
 )
 
+// limits bound the effects on clients. Zero means no limit.
+type limits struct {
+	Gap      time.Duration // without a successful publish
+	P99      time.Duration // of the tries of publishes
+	Light    time.Duration // 99th percentile of a light client beside an attack; zero: there is no such client
+	NoErrors bool          // no try of any request may fail
+	Memory   int           // bytes of a service's resident memory
+}
+
+// gap returns limits for faults that clients notice.
+func gap(seconds int) limits { return limits{Gap: time.Duration(seconds) * time.Second} }
+
+// unharmed returns limits for attacks, which no client may notice: for publishes and a light client in milliseconds, for
+// the memory in MiB. 0: no limit.
+func unharmed(p99, light, memory int) limits {
+	return limits{Gap: 2 * time.Second, P99: time.Duration(p99) * time.Millisecond,
+		Light: time.Duration(light) * time.Millisecond, NoErrors: true, Memory: memory * miB}
+}
+
 // scenarios returns the scenarios whose name matches.
 func scenarios(only *regexp.Regexp) []scenario {
-	all := slices.Concat(kills(), directorDeaths(), failovers(), stalls(), networks(), streamCuts(), replies(), clocks(), hostiles(),
-		greedy(), unread(), costly(), strangerScenarios(), readTier(), losses(), upgrades())
-	return slices.DeleteFunc(all, func(s scenario) bool { return !only.MatchString(s.name) })
+	return slices.DeleteFunc(slices.Clone(allScenarios), func(s scenario) bool { return !only.MatchString(s.name) })
 }

@@ -5,12 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http"
-	"os"
 	"os/exec"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -21,16 +20,6 @@ import (
 	"github.com/tidemark-dev/tidemark/test/redistest"
 	"github.com/tidemark-dev/tidemark/test/report"
 )
-
-// readTier are scenarios of caches that are read through nodes of shards.
-func readTier() []scenario {
-	return []scenario{{
-		name: "redis-stop-shards", fault: "SIGSTOP of Redis for 8 s while authors are read through nodes of shards, " +
-			"right after 20 were changed; meanwhile SIGSTOP of all nodes for 60 ms, every second",
-		flags:  []string{"--cache-shards", "author", "--shard-ping-period", "200ms"},
-		limits: limits{Gap: 10 * time.Second}, inject: stopRedisOfShards,
-	}}
-}
 
 const (
 	authorCount    = 100
@@ -80,19 +69,16 @@ func stopRedisOfShards(s *stage) {
 	cancel()
 	reading.Wait()
 	s.node.Resume(s)
-	s.judgeAuthors(a)
+	s.checkAuthors(a)
 }
 
 // startNodes starts two data centres of nodes for authors, each with two shards, on a Redis.
 func (s *stage) startNodes(on *redistest.Node) []*launch.Service {
 	dcs := []string{"a", "b"}
-	layout := exec.CommandContext(s.Context(), s.settings.tidemark, //nolint:gosec // the binary under test
-		"shards", "layout", "--redis", on.URL(), "--cache", "author", "--shards", "2", "--dc", dcs[0], "--dc", dcs[1])
-	text, err := layout.CombinedOutput()
-	if err != nil {
-		err = fmt.Errorf("%w: %s", err, text)
+	if text, err := s.tidemark("shards", "layout", "--redis", on.URL(), "--cache", "author", "--shards", "2",
+		"--dc", dcs[0], "--dc", dcs[1]); err != nil {
+		s.Fatalf("%v: %s", err, text)
 	}
-	s.Must(err)
 	var nodes []*launch.Service
 	for i := range 2 * len(dcs) {
 		host := "node-" + strconv.Itoa(i)
@@ -101,7 +87,7 @@ func (s *stage) startNodes(on *redistest.Node) []*launch.Service {
 			Args: []string{"shard", "serve", "--redis", on.URL(), "--cache", "author", "--dc", dcs[i%len(dcs)],
 				"--host", host, "--ping-period", "200ms", "--lease-ttl", "12s"},
 			Listen: []string{"--admin-listen", "--listen"},
-			Env:    []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.dir, "GOMAXPROCS=1"},
+			Env:    append(s.env(), "GOMAXPROCS=1"),
 		})
 		s.Must(err)
 		s.Must(service.Start(s.Context()))
@@ -127,7 +113,7 @@ func (s *stage) signal(all []*launch.Service, sig syscall.Signal) {
 // write writes the next version of an author through the first service.
 func (a *authors) write(ctx context.Context, s *stage, id int) error {
 	version := a.versions[id].Load() + 1
-	_, err := s.author(ctx, http.MethodPut, 0, id, fmt.Sprintf(`{"id":%d,"name":"%d"}`, id, version))
+	_, err := s.send(ctx, s.author(http.MethodPut, 0, id, fmt.Sprintf(`{"id":%d,"name":"%d"}`, id, version)))
 	if err == nil {
 		a.versions[id].Store(version)
 	}
@@ -140,7 +126,7 @@ func (a *authors) read(ctx context.Context, s *stage, service int) {
 	for pace.Sleep(ctx, time.Millisecond) {
 		id := rand.IntN(authorCount) //nolint:gosec // no secret
 		least, began := a.versions[id].Load(), time.Now()
-		text, err := s.author(ctx, http.MethodGet, service, id, "")
+		answer, err := s.send(ctx, s.author(http.MethodGet, service, id, ""))
 		took := time.Since(began)
 		if ctx.Err() != nil {
 			return
@@ -149,7 +135,7 @@ func (a *authors) read(ctx context.Context, s *stage, service int) {
 			Name string `json:"name"`
 		}
 		if err == nil {
-			err = json.Unmarshal(text, &found)
+			err = json.Unmarshal(answer.text, &found)
 		}
 		if version, _ := strconv.ParseInt(found.Name, 10, 64); err == nil && service == 0 && version < least {
 			err = fmt.Errorf("author %d has version %d after %d was written", id, version, least)
@@ -163,22 +149,12 @@ func (a *authors) read(ctx context.Context, s *stage, service int) {
 	}
 }
 
-// author sends a request for an author to a service, and returns the body of the answer.
-func (s *stage) author(ctx context.Context, method string, service, id int, body string) ([]byte, error) {
-	url := "http://" + s.services[service].HTTP + "/v1/cache/author/" + strconv.Itoa(id)
-	answer, err := s.request(ctx, method, url, body)
-	if err != nil {
-		return nil, err
-	}
-	text, err := io.ReadAll(answer.Body)
-	err = errors.Join(err, answer.Body.Close())
-	if err == nil && answer.StatusCode >= http.StatusBadRequest {
-		err = fmt.Errorf("%s author %d: %s: %s", method, id, answer.Status, text)
-	}
-	return text, err
+// author returns a request for an author to a service.
+func (s *stage) author(method string, service, id int, body string) request {
+	return request{method, "http://" + s.services[service].HTTP + "/v1/cache/author/" + strconv.Itoa(id), body}
 }
 
-func (s *stage) judgeAuthors(a *authors) {
+func (s *stage) checkAuthors(a *authors) {
 	s.note("%d authors were read, %d reads failed, the slowest took %s", a.reads, a.failed,
 		report.WholeMillis(a.slowest))
 	if a.failed > 0 {
@@ -187,5 +163,83 @@ func (s *stage) judgeAuthors(a *authors) {
 	if a.slowest > slowestRead {
 		s.complain("a read of an author took %s, more than %s", report.WholeMillis(a.slowest),
 			report.WholeMillis(slowestRead))
+	}
+}
+
+// flushShards deletes all keys of a Redis of its own under nodes of shards: they claim their shards again, and none
+// ends.
+func flushShards(s *stage) {
+	redis := redistest.Start(s, redistest.Options{})
+	nodes := s.startNodes(redis)
+	status := func() string {
+		text, err := s.tidemark("shards", "status", "--redis", redis.URL(), "--cache", "author", "--check")
+		if err != nil {
+			return ""
+		}
+		return strings.Join(holders(text), "\n")
+	}
+	before := status()
+	for range 2 {
+		s.Must(redis.Do(s, "FLUSHALL").Error())
+		began := time.Now()
+		for _, node := range nodes { // each is ready again, which it wasn't without a claim
+			s.Must(s.retry(func() error {
+				if node.OK(s.Context(), "/readyz") {
+					return errors.New(node.Name() + " hasn't noticed that it has no claim")
+				}
+				return nil
+			}))
+		}
+		for _, node := range nodes {
+			s.Must(s.awaitReady(node))
+		}
+		s.note("all shards had their nodes again %s after FLUSHALL", time.Since(began).Round(time.Second))
+	}
+	if after := status(); before == "" || after != before {
+		s.complain("the shards' nodes were\n%s\nand are\n%s", before, after)
+	}
+	for _, node := range nodes {
+		if !node.Alive() {
+			s.complain("%s has ended", node.Name())
+		}
+	}
+}
+
+// holders returns the shards and hosts of the output of tidemark shards status.
+func holders(text string) (all []string) {
+	for line := range strings.Lines(text) {
+		if fields := strings.Fields(line); len(fields) > 4 {
+			all = append(all, strings.Join(fields[:5], " "))
+		}
+	}
+	return all
+}
+
+// tidemark runs a command, and returns its output.
+func (s *stage) tidemark(args ...string) (string, error) {
+	cmd := exec.CommandContext(s.Context(), s.settings.tidemark, args...) //nolint:gosec // the binary under test
+	cmd.Env = s.env()
+	text, err := cmd.CombinedOutput()
+	return string(text), err
+}
+
+// startWithEviction starts programs that must refuse a Redis that evicts what they keep there.
+func startWithEviction(s *stage) {
+	evicts := redistest.Start(s, redistest.Options{Args: []string{"--maxmemory", "100mb", "--maxmemory-policy",
+		"allkeys-lru"}}).URL()
+	listen := []string{"--listen", "127.0.0.1:0", "--admin-listen", "off"}
+	serve := append([]string{"serve", "--grpc-listen", "off", "--key-prefix", "evicts:"}, listen...)
+	for _, args := range [][]string{
+		append(serve, "--redis", evicts),
+		append(serve, "--redis", evicts, "--records", "off"),
+		append(serve, "--redis", s.node.URL(), "--tickets-redis", evicts),
+		append(serve, "--redis", s.node.URL(), "--tickets-redis", evicts, "--records", "off"),
+		append(serve, "--redis", s.node.URL(), "--sessions-redis", evicts),
+		append([]string{"shard", "serve", "--redis", evicts, "--cache", "author", "--dc", "a"}, listen...),
+	} {
+		text, err := s.tidemark(args...)
+		if err == nil || !strings.Contains(text, "evicts (maxmemory-policy allkeys-lru)") {
+			s.complain("tidemark %s: %v: %s", strings.Join(args, " "), err, text)
+		}
 	}
 }

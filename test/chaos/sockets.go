@@ -78,7 +78,7 @@ func (s *streamer) readSocket(ctx context.Context, server int) (failed, err erro
 			return nil, err
 		}
 		if f.Type == wire.FrameEnd {
-			pace.Sleep(ctx, 4*lookEvery) // until a load balancer knows that the server drains, which refuses the next one
+			pace.Sleep(ctx, 4*checkEvery) // until a load balancer knows that the server drains, which refuses the next one
 			return nil, nil
 		}
 		if failed, err := opened.take(ctx, &f); failed != nil || err != nil {

@@ -34,7 +34,8 @@ type stage struct {
 	proxies  []*proxy.Proxy // one for each service, or none
 	clients  *clients
 	hostile  http.Client   // of clients that use more than their share
-	light    *lightProcess // nil: there is none
+	light    *launch.Child // a light client; nil: there is none
+	lightSaw lightResult
 	balancer sync.WaitGroup
 	peak     atomic.Int64 // bytes, the largest resident memory of a service
 	deadly   atomic.Bool  // directors die in every second fetch
@@ -61,7 +62,7 @@ const (
 	drainLimit    = 25 * time.Second
 	scenarioLimit = 2 * time.Minute
 	readyLimit    = 20 * time.Second
-	lookEvery     = 50 * time.Millisecond // the pause between two checks
+	checkEvery    = 50 * time.Millisecond // the pause between two checks
 )
 
 // matchSeats has the number of tickets of a match for each queue.
@@ -90,7 +91,7 @@ func perform(ctx context.Context, set settings, c scenario) result {
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
 	s.dir = dir
-	transport := &http.Transport{MaxIdleConnsPerHost: queueClients, DialContext: hostileDialer().DialContext}
+	transport := &http.Transport{MaxIdleConnsPerHost: 16, DialContext: dialFrom(attacker).DialContext}
 	defer transport.CloseIdleConnections()
 	s.hostile.Transport = transport
 	finished := false
@@ -111,7 +112,7 @@ func perform(ctx context.Context, set settings, c scenario) result {
 	return r
 }
 
-// play starts everything, causes the fault under load, and judges.
+// play starts everything, causes the fault under load, and collects the result.
 func (s *stage) play(r *result) {
 	s.startRedis()
 	s.startServices()
@@ -123,7 +124,7 @@ func (s *stage) play(r *result) {
 	s.pause(max(coolDown, s.settings.time-time.Since(began)))
 	s.clients.Requests.Ended()
 	stop()
-	s.judge(r)
+	s.collect(r)
 }
 
 // pause waits. It aborts the scenario if the scenario has taken too long.
@@ -210,13 +211,13 @@ func (s *stage) startServices() {
 		service, err := launch.New(s.Context(), launch.Options{
 			Program: s.settings.tidemark, Args: append(append([]string{"serve"}, args...), s.flags...),
 			Listen: []string{"--listen", "--grpc-listen", "--admin-listen"},
-			Env:    []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.dir},
+			Env:    s.env(),
 			Name:   fmt.Sprintf("service-%d", i), Logs: s.dir, Restart: true,
 		})
 		s.Must(err)
 		s.services = append(s.services, service)
 		if s.previous {
-			service.Program = s.before()
+			service.Program = s.previousProgram()
 		}
 		starting.Go(func() { errs[i] = errors.Join(service.Start(s.Context()), s.awaitReady(service)) })
 	}
@@ -233,7 +234,7 @@ func (s *stage) startServices() {
 	ctx, cancel := context.WithCancel(s.Context())
 	var measuring sync.WaitGroup
 	measuring.Go(func() {
-		for pace.Sleep(ctx, 4*lookEvery) {
+		for pace.Sleep(ctx, 4*checkEvery) {
 			s.peak.Store(max(s.peak.Load(), int64(s.resident())))
 		}
 	})
@@ -242,6 +243,9 @@ func (s *stage) startServices() {
 		measuring.Wait()
 	})
 }
+
+// env returns the environment of a process of the service.
+func (s *stage) env() []string { return []string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.dir} }
 
 // awaitReady waits until a service reports that it is ready.
 func (s *stage) awaitReady(service *launch.Service) error {
@@ -320,7 +324,7 @@ func (s *stage) startLoad() (stop func()) {
 func (s *stage) balance(ctx context.Context, servers *servers) {
 	for i, service := range s.services {
 		s.balancer.Go(func() {
-			for pace.Sleep(ctx, lookEvery) {
+			for pace.Sleep(ctx, checkEvery) {
 				servers.SetReady(i, service.OK(ctx, "/readyz") && servers.connects(i))
 			}
 		})
@@ -340,7 +344,7 @@ func (s *stage) drain(ctx context.Context) {
 			break
 		}
 		f.Fill(ctx)
-		if !pace.Sleep(ctx, 4*lookEvery) {
+		if !pace.Sleep(ctx, 4*checkEvery) {
 			return
 		}
 	}
@@ -354,13 +358,13 @@ func (s *stage) drain(ctx context.Context) {
 	}
 }
 
-func (s *stage) judge(r *result) {
-	r.Messages, r.Tickets, r.Requests = s.clients.Messages.Judge(), s.clients.Tickets.Judge(), s.clients.Requests.Judge()
+func (s *stage) collect(r *result) {
+	r.Messages, r.Tickets, r.Requests = s.clients.Messages.Verdict(), s.clients.Tickets.Verdict(), s.clients.Requests.Verdict()
 	for _, service := range s.services {
 		r.Crashes = append(r.Crashes, service.Crashes()...)
 	}
 	r.Peak = int(s.peak.Load())
-	s.judgeLight()
+	s.checkLight()
 	if n := r.Tickets.Gone; n > 0 {
 		s.note("%d tickets were lost and their players were notified", n)
 	}

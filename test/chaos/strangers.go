@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"net"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -16,28 +15,18 @@ const (
 	revokesApart = 100 * time.Millisecond
 )
 
-// strangerScenarios are scenarios in which clients without a credential keep connections open.
-func strangerScenarios() []scenario {
-	within := limits{Gap: 2 * time.Second, P99: 300 * time.Millisecond, Light: 300 * time.Millisecond, NoErrors: true}
-	return []scenario{{
-		name:   "admin-connections",
-		fault:  "100 clients keep connections to the admin listener open for 8 s, silently or by requests of /livez",
-		limits: within, inject: holdAdmin,
-	}}
-}
-
 // holdAdmin keeps connections of the admin listener open, while credentials are revoked through others.
 func holdAdmin(s *stage) {
 	var asked, cut, revoked atomic.Int64
 	address := s.services[0].Admin
 	s.attack(strangers+1, attackTime, func(ctx context.Context, number int) error {
 		if number == strangers {
-			return s.revoke(ctx, "http://"+address, &revoked)
+			return s.revoke(ctx, &revoked)
 		}
 		for ctx.Err() == nil {
 			asked.Add(hold(ctx, address, number%2 == 0))
 			cut.Add(1)
-			pace.Sleep(ctx, lookEvery) // the loop checks ctx
+			pace.Sleep(ctx, checkEvery) // the loop checks ctx
 		}
 		return nil
 	})
@@ -51,12 +40,11 @@ func holdAdmin(s *stage) {
 // hold keeps a connection open until the service closes it or ctx ends. It sends probes, or nothing, and returns how
 // many were answered.
 func hold(ctx context.Context, address string, silent bool) (answered int64) {
-	conn, err := hostileDialer().DialContext(ctx, "tcp", address)
+	conn, err := dialHostile(ctx, address)
 	if err != nil {
 		return 0
 	}
 	defer conn.Close() //nolint:errcheck // nothing is left to be written
-	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
 	buffer := make([]byte, 4<<10)
 	for ctx.Err() == nil {
 		if !silent {
@@ -74,24 +62,13 @@ func hold(ctx context.Context, address string, silent bool) (answered int64) {
 }
 
 // revoke revokes a credential again and again, each time on a new connection, until ctx ends. All must succeed.
-func (s *stage) revoke(ctx context.Context, base string, revoked *atomic.Int64) error {
-	transport := &http.Transport{DisableKeepAlives: true, DialContext: new(net.Dialer).DialContext}
+func (s *stage) revoke(ctx context.Context, revoked *atomic.Int64) error {
+	transport := &http.Transport{DisableKeepAlives: true}
 	client := http.Client{Transport: transport, Timeout: tryLimit}
 	for pace.Sleep(ctx, revokesApart) {
-		request, err := http.NewRequestWithContext(s.Context(), http.MethodPost, base+"/v1/revocations",
-			bodyOf(`{"subject":"mallory"}`))
-		if err != nil {
-			return err
-		}
-		request.Header.Set("Content-Type", "application/json")
-		response, err := client.Do(request)
-		if err != nil {
+		r := s.admin(http.MethodPost, "/v1/revocations", `{"subject":"mallory"}`)
+		if _, err := sendBy(s.Context(), &client, r); err != nil {
 			s.complain("a revocation failed: %v", err)
-			return nil
-		}
-		discard(response)
-		if response.StatusCode >= http.StatusMultipleChoices {
-			s.complain("a revocation was answered with %d", response.StatusCode)
 			return nil
 		}
 		revoked.Add(1)

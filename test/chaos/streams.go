@@ -3,13 +3,10 @@ package main
 import (
 	"context"
 	"errors"
-	"syscall"
-	"time"
 
 	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/internal/pace"
 	"github.com/tidemark-dev/tidemark/test/chaos/oracle"
-	"github.com/tidemark-dev/tidemark/test/launch"
 )
 
 // streamer reads one stream after the other, of one channel or of many, and acknowledges by way of any server. Or it
@@ -138,44 +135,4 @@ func (s *streamer) arrived(ctx context.Context, a client.Arrival) error {
 		s.unsure[source] = 0
 	}
 	return err
-}
-
-// streamCuts are the scenario of streams.
-func streamCuts() []scenario {
-	return []scenario{{
-		name: "stream-cut", fault: "client connections slowed down to pieces of events and reset, six times; a restart " +
-			"of each service with SIGTERM, then SIGKILL of one, and SIGKILL of Redis with `appendfsync always`",
-		redis: redisSetup{args: alwaysSync()}, proxied: fromClients, limits: limits{Gap: 6 * time.Second}, inject: cutStreams,
-	}}
-}
-
-func cutStreams(s *stage) {
-	const pieces = 4 << 10 // bytes a second, in pieces of a twentieth
-	for range 6 {
-		for _, p := range s.proxies {
-			p.Slow(0, pieces)
-		}
-		s.pause(400 * time.Millisecond)
-		for _, p := range s.proxies {
-			p.Cut()
-			p.Slow(0, 0)
-		}
-		s.pause(400 * time.Millisecond)
-	}
-	for _, service := range s.services {
-		s.restart(service, syscall.SIGTERM)
-	}
-	s.restart(s.services[0], syscall.SIGKILL)
-	s.node.Kill(s)
-	s.pause(time.Second)
-	s.node.Restart(s)
-	s.note("%d streams were opened, and %d of them broke or were refused; so did %d of %d WebSockets",
-		s.clients.Streams.Load(), s.clients.StreamsBroken.Load(), s.clients.SocketsBroken.Load(), s.clients.Sockets.Load())
-}
-
-func (s *stage) restart(service *launch.Service, by syscall.Signal) {
-	s.Must(service.End(by))
-	s.Must(service.Start(s.Context()))
-	s.Must(s.awaitReady(service))
-	s.pause(500 * time.Millisecond)
 }

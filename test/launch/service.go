@@ -60,8 +60,8 @@ type Options struct {
 // RestartPause is the time before a service that has exited is started again.
 const RestartPause = 500 * time.Millisecond
 
-// lookEvery is the pause between two checks of whether a service answers.
-const lookEvery = 20 * time.Millisecond
+// checkEvery is the pause between two checks of whether a service answers.
+const checkEvery = 20 * time.Millisecond
 
 // New returns a service that is not started yet.
 func New(ctx context.Context, o Options) (*Service, error) {
@@ -183,7 +183,7 @@ func (s *Service) Await(ctx context.Context, path string) error {
 		if !s.restart && !s.Alive() {
 			return fmt.Errorf("%s ended before it answered %s", s.name, path)
 		}
-		if !pace.Sleep(ctx, lookEvery) {
+		if !pace.Sleep(ctx, checkEvery) {
 			return s.unanswered(path, ctx.Err())
 		}
 	}

@@ -30,7 +30,7 @@ type Rules struct {
 	Partial string
 }
 
-// Messages judges the messages of any number of channels.
+// Messages checks the messages of any number of channels.
 type Messages struct {
 	rules Rules
 
@@ -222,8 +222,8 @@ func (v MessageVerdict) Faults() int {
 	return v.Lost + v.Doubled + v.Reordered + v.Wrong + int(v.Expired) + len(v.Refused)
 }
 
-// Judge returns the verdict on everything recorded.
-func (m *Messages) Judge() MessageVerdict {
+// Verdict returns the verdict on everything recorded.
+func (m *Messages) Verdict() MessageVerdict {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	v := MessageVerdict{Expired: m.expired, Excused: m.excused, Refused: slices.Clone(m.refused)}

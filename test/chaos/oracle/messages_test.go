@@ -99,7 +99,7 @@ func TestMessages(t *testing.T) {
 			for rules, want := range map[oracle.Rules]counts{{}: c.want, {Failover: true}: c.failover} {
 				m := history(rules)
 				c.saw(m)
-				v := m.Judge()
+				v := m.Verdict()
 				require.Equal(t, want, counts{v.Lost, v.Doubled, v.Reordered, v.Wrong, v.Repeats}, "%+v", rules)
 				require.Equal(t, v.Lost, m.Missing())
 				require.Equal(t, want.lost+want.doubled+want.reordered+want.wrong, v.Faults())
@@ -122,7 +122,7 @@ func TestMessagesBeforeTheirAcknowledgement(t *testing.T) {
 		m.Delivered("c", "s", []oracle.Delivered{at(1, 8)})
 		m.Acknowledged("c", message(2), 9)
 		m.Delivered("c", "s", []oracle.Delivered{at(2, 9)})
-		require.Equal(t, faults, m.Judge().Faults(), "%+v", rules)
+		require.Equal(t, faults, m.Verdict().Faults(), "%+v", rules)
 	}
 }
 
@@ -132,8 +132,8 @@ func TestEverySubscriberMustGetAMessage(t *testing.T) {
 	m.Subscribed("c", "other")
 	m.Delivered("c", "s", []oracle.Delivered{at(1, 1), at(2, 2), at(3, 3), at(4, 4)})
 	require.Equal(t, 4, m.Missing())
-	require.Equal(t, 4, m.Judge().Lost)
-	require.Len(t, m.Judge().Examples, 3)
+	require.Equal(t, 4, m.Verdict().Lost)
+	require.Len(t, m.Verdict().Examples, 3)
 }
 
 func TestExpiredAndRefusedAreFaults(t *testing.T) {
@@ -141,7 +141,7 @@ func TestExpiredAndRefusedAreFaults(t *testing.T) {
 	m := oracle.NewMessages(oracle.Rules{})
 	m.Expired(2)
 	m.Refused("a receipt")
-	require.Equal(t, 3, m.Judge().Faults())
+	require.Equal(t, 3, m.Verdict().Faults())
 }
 
 func TestForgedReceiptsAreFaultsUnlessAllowed(t *testing.T) {
@@ -153,8 +153,8 @@ func TestForgedReceiptsAreFaultsUnlessAllowed(t *testing.T) {
 		m.ReceiptForged("allowed")
 		<-time.After(time.Second)
 		m.ReceiptForged("after")
-		require.Equal(t, []string{"before", "after"}, m.Judge().Refused)
-		require.Equal(t, 1, m.Judge().Excused)
-		require.Equal(t, 2, m.Judge().Faults())
+		require.Equal(t, []string{"before", "after"}, m.Verdict().Refused)
+		require.Equal(t, 1, m.Verdict().Excused)
+		require.Equal(t, 2, m.Verdict().Faults())
 	})
 }

@@ -1,9 +1,10 @@
 package oracle
 
 import (
-	"slices"
 	"sync"
 	"time"
+
+	"github.com/tidemark-dev/tidemark/test/report"
 )
 
 // Requests measures the responses of a service.
@@ -70,19 +71,16 @@ type RequestVerdict struct {
 	Gap             time.Duration // longest time without a successful publish
 }
 
-// Judge returns the result of the measurement.
-func (r *Requests) Judge() RequestVerdict {
+// Verdict returns the result of the measurement.
+func (r *Requests) Verdict() RequestVerdict {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	v := RequestVerdict{
 		Tries: r.tries, Reasons: r.failed, Publishes: len(r.publish), PublishesFailed: r.publishF, Gap: r.gap,
+		P99: report.Quantile(r.publish, 0.99),
 	}
 	for _, n := range r.failed {
 		v.Failed += n
-	}
-	if len(r.publish) > 0 {
-		all := slices.Sorted(slices.Values(r.publish))
-		v.P99 = all[(len(all)*99)/100]
 	}
 	return v
 }

@@ -24,7 +24,7 @@ func TestRequests(t *testing.T) {
 		r.Tried("")
 		r.Tried("503")
 		r.Tried("503")
-		v := r.Judge()
+		v := r.Verdict()
 		require.Equal(t, 3*time.Second, v.Gap)
 		require.Equal(t, time.Second, v.P99)
 		require.Equal(t, 3, v.Tries)
@@ -34,6 +34,6 @@ func TestRequests(t *testing.T) {
 		require.Equal(t, 1, v.PublishesFailed)
 		after(9 * time.Second)
 		r.Ended()
-		require.Equal(t, 9*time.Second, r.Judge().Gap)
+		require.Equal(t, 9*time.Second, r.Verdict().Gap)
 	})
 }

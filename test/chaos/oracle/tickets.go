@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Tickets judges the tickets of any number of queues.
+// Tickets checks the tickets of any number of queues.
 type Tickets struct {
 	rules Rules
 
@@ -153,8 +153,8 @@ func (v TicketVerdict) Faults() int {
 	return v.TwoMatches + v.Stuck + v.Ended + v.Crowded + v.Split + v.Forgotten + len(v.Refused)
 }
 
-// Judge returns the verdict on everything recorded. All players must have stopped: waiting tickets count as stuck.
-func (t *Tickets) Judge() TicketVerdict {
+// Verdict returns the verdict on everything recorded. All players must have stopped: waiting tickets count as stuck.
+func (t *Tickets) Verdict() TicketVerdict {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	v := TicketVerdict{Refused: slices.Clone(t.refused), Longest: t.longest}
@@ -191,7 +191,7 @@ func (t *Tickets) Judge() TicketVerdict {
 		if m.queue == t.rules.Partial {
 			absent = m.seats
 		}
-		v.judgeMatch(id, m, absent)
+		v.checkMatch(id, m, absent)
 	}
 	return v
 }
@@ -230,9 +230,9 @@ func (t *Tickets) unknownOf(queue string) int {
 	return n
 }
 
-// judgeMatch compares a match's tickets with its seats, of which so many may have no ticket that is known: one whose
+// checkMatch compares a match's tickets with its seats, of which so many may have no ticket that is known: one whose
 // creation failed may have a seat.
-func (v *TicketVerdict) judgeMatch(id string, m *matchLog, absent int) {
+func (v *TicketVerdict) checkMatch(id string, m *matchLog, absent int) {
 	switch {
 	case len(m.tickets) > m.seats:
 		v.Crowded++

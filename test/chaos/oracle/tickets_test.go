@@ -29,7 +29,7 @@ func TestPartial(t *testing.T) {
 		o.Created(id)
 		o.Assigned(id, in(match))
 	}
-	v := o.Judge()
+	v := o.Verdict()
 	require.Equal(t, 1, v.Crowded)
 	require.Equal(t, 1, v.Faults())
 }
@@ -108,7 +108,7 @@ func TestTickets(t *testing.T) {
 			t.Parallel()
 			o := duels()
 			c.saw(o)
-			v := o.Judge()
+			v := o.Verdict()
 			require.Equal(t, c.want, counts{v.TwoMatches, v.Stuck, v.Ended, v.Crowded, v.Split, v.Forgotten})
 			require.Equal(t, c.want.two+c.want.stuck+c.want.ended+c.want.crowded+c.want.split+c.want.forgotten, v.Faults())
 			require.Equal(t, v.Stuck, o.Waiting("duel"))
@@ -124,7 +124,7 @@ func TestTicketsThatMayExist(t *testing.T) {
 	o.Created("a")
 	o.Attempted("ghost", "duel")
 	o.Assigned("a", in("1"))
-	v := o.Judge()
+	v := o.Verdict()
 	require.Zero(t, v.Faults())
 	require.Equal(t, 1, v.Created)
 	require.Equal(t, 1, v.Matched)
@@ -134,7 +134,7 @@ func TestFillersAreNotStuck(t *testing.T) {
 	t.Parallel()
 	o := duels()
 	o.Filler("d")
-	require.Equal(t, 3, o.Judge().Stuck)
+	require.Equal(t, 3, o.Verdict().Stuck)
 }
 
 // A fail-over may lose a ticket. Its player must be told.
@@ -146,9 +146,9 @@ func TestTicketsThatAFailOverLost(t *testing.T) {
 		o.Created(id)
 	}
 	o.Ended("told", "not found")
-	require.Equal(t, 1, o.Judge().Stuck)
-	require.Equal(t, 1, o.Judge().Gone)
-	require.Equal(t, 1, o.Judge().Faults())
+	require.Equal(t, 1, o.Verdict().Stuck)
+	require.Equal(t, 1, o.Verdict().Gone)
+	require.Equal(t, 1, o.Verdict().Faults())
 }
 
 // After a fail-over, a ticket that exists without the match that its player knows may get another one. One that does
@@ -164,8 +164,8 @@ func TestTicketsThatVanished(t *testing.T) {
 		}
 		o.Vanished("a")
 		o.Forgotten("b", "SEARCHING")
-		require.Equal(t, faults, o.Judge().Faults())
-		require.Equal(t, faults, o.Judge().Forgotten)
+		require.Equal(t, faults, o.Verdict().Faults())
+		require.Equal(t, faults, o.Verdict().Forgotten)
 	}
 }
 
@@ -173,5 +173,5 @@ func TestRefusedTicketsAreFaults(t *testing.T) {
 	t.Parallel()
 	o := oracle.NewTickets(oracle.Rules{}, nil)
 	o.Refused("500")
-	require.Equal(t, 1, o.Judge().Faults())
+	require.Equal(t, 1, o.Verdict().Faults())
 }

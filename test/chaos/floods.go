@@ -6,10 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
-	"net/http"
-	"strings"
 	"sync/atomic"
-	"time"
 
 	"github.com/tidemark-dev/tidemark/internal/pace"
 	"github.com/tidemark-dev/tidemark/test/load"
@@ -19,15 +16,7 @@ const (
 	floodConnections = 8
 	floodBatch       = 100 // streams or frames
 	stalledBodies    = 150
-	attackTime       = 8 * time.Second
 )
-
-func bodyOf(text string) io.Reader {
-	if text == "" {
-		return http.NoBody
-	}
-	return strings.NewReader(text)
-}
 
 // waitingFetch is the path of a fetch that waits.
 const waitingFetch = "/v1/channels/chaos-0/subscribers/s0/messages?wait=20s"
@@ -70,7 +59,7 @@ func (s *stage) flood(what string, send func(c *load.Flood, number int) error) {
 				connections.Add(1)
 				batches.Add(floodOne(ctx, c, func() error { return send(c, number) }))
 			}
-			pace.Sleep(ctx, lookEvery) // the loop checks ctx
+			pace.Sleep(ctx, checkEvery) // the loop checks ctx
 		}
 		return nil
 	})
@@ -105,10 +94,7 @@ func stallBodies(s *stage) {
 		<-ctx.Done()
 		return nil
 	})
-	now := s.resident()
-	s.pause(5 * time.Second)
-	s.note("the service refused %d of %d publishes, used %d MB of memory, and %d MB 5 s later",
-		answered.Load(), stalledBodies, now/miB, s.resident()/miB)
+	s.noteMemory("the service refused %d of %d publishes, used", answered.Load(), stalledBodies)
 }
 
 // writeMost writes a publish short of the last byte of its body.
