@@ -27,7 +27,7 @@ var parts = []struct {
 	name    string
 	measure func(*bench)
 }{
-	{"requests", requests}, {"many", many}, {"credentials", credentials},
+	{"requests", requests}, {"many", many}, {"jetstream", jetstream}, {"credentials", credentials},
 	{"fanout", fanOut}, {"waiting", waiting}, {"streams", measureStreams}, {"large", large}, {"duels", duels},
 	{"crowds", crowds}, {"directors", directors}, {"takeovers", takeovers}, {"cluster", cluster}, {"idle", idle},
 	{"abuse", abuse}, {"records", measureRecords}, {"shards", measureShards}, {"sizing", measureSizing},
