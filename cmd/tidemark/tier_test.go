@@ -22,7 +22,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/internal/records/entities"
+	"github.com/tidemark-dev/tidemark/internal/records"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/shards"
 	"github.com/tidemark-dev/tidemark/test/redistest"
@@ -215,7 +215,7 @@ func (a *authors) write(ctx context.Context, id int) error {
 	author.started++
 	version := author.started
 	author.mu.Unlock()
-	body, err := json.Marshal(entities.Author{ID: entities.ID(strconv.Itoa(id)), Name: strconv.Itoa(version)})
+	body, err := json.Marshal(records.Author{ID: records.ID(strconv.Itoa(id)), Name: strconv.Itoa(version)})
 	if err != nil {
 		return err
 	}
@@ -242,7 +242,7 @@ func (a *authors) version(ctx context.Context, id int) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	var got entities.Author
+	var got records.Author
 	if err := json.Unmarshal(text, &got); err != nil || string(got.ID) != strconv.Itoa(id) {
 		return 0, fmt.Errorf("author %d is %s: %w", id, text, err)
 	}

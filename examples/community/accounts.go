@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"github.com/tidemark-dev/tidemark/client/records"
-	"github.com/tidemark-dev/tidemark/internal/records/entities"
+	entities "github.com/tidemark-dev/tidemark/internal/records"
 )
 
 // outbox keeps the last mails, which this example shows on its page in place of sending them.

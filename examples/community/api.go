@@ -10,7 +10,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/client/records"
-	"github.com/tidemark-dev/tidemark/internal/records/entities"
+	entities "github.com/tidemark-dev/tidemark/internal/records"
 )
 
 // site answers the calls of the page.

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/tidemark-dev/tidemark/client/records"
-	"github.com/tidemark-dev/tidemark/internal/records/entities"
+	entities "github.com/tidemark-dev/tidemark/internal/records"
 )
 
 // load returns a value of the cache, or what read returns, which it stores there.

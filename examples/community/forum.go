@@ -16,7 +16,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tidemark-dev/tidemark/internal/records/entities"
+	entities "github.com/tidemark-dev/tidemark/internal/records"
 )
 
 // forum has the data of the forum itself, which a real one would keep in a database and this one in a file. All else is

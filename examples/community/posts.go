@@ -10,7 +10,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/client/records"
-	"github.com/tidemark-dev/tidemark/internal/records/entities"
+	entities "github.com/tidemark-dev/tidemark/internal/records"
 )
 
 // publish adds a post, and notifies the followers of its topic and its author.

@@ -1,10 +1,3 @@
-// Package records is the table of the records that Tidemark keeps in Redis besides channels and tickets: sessions,
-// tokens, settings, caches, views, locks, states and statistics.
-//
-// A [Kind] describes one key pattern: the type, content and lifetime of its keys. A [Table] has all of them: those of
-// the service, which are variables here, and those of the cached values of a site, which are data. The stores make
-// their keys with kinds, docs/records.md and the diagnostics are made from a table. The packages below this one have
-// one part each: its operations, and the interface of its storage. Package site reads the table of a site.
 package records
 
 import (
@@ -121,7 +114,7 @@ func (k *Kind) ClaimKey(id string) string {
 	if rest != "" {
 		name += ":" + rest
 	}
-	return CacheLoad.In(k.isPlain()).key(k.Quotes, []string{tag, name})
+	return CacheLoadKind.In(k.isPlain()).key(k.Quotes, []string{tag, name})
 }
 
 func (k *Kind) key(quotes bool, parts []string) string {

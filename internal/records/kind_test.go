@@ -48,7 +48,7 @@ func TestKeys(t *testing.T) {
 			for range k.Parts() {
 				parts = append(parts, part().Draw(t, "part"))
 			}
-			if k.Name == records.MigratedViews.Name {
+			if k.Name == records.MigratedViewsKind.Name {
 				parts = []string{"1640995200"} // it is a time; "current" would be another key
 			}
 			checkKey(t, table, k, parts)
@@ -65,7 +65,7 @@ func FuzzKeys(f *testing.F) {
 	both := tables(f)
 	f.Fuzz(func(t *testing.T, a, b, c string) {
 		for i, table := range both {
-			checkKey(t, table, records.Verification.In(i == 1), []string{a, b, c})
+			checkKey(t, table, records.VerificationKind.In(i == 1), []string{a, b, c})
 			checkKey(t, table, site.Kind("shouts").In(i == 1), []string{a})
 			for _, k := range table.Records() {
 				if parts, ok := k.Parse(a); ok {
@@ -107,10 +107,10 @@ func TestClaims(t *testing.T) {
 		for _, id := range append([]string{"o'brien"}, hostile...) {
 			claim := k.ClaimKey(id)
 			require.Equal(t, tag(k.Key(id)), tag(claim), "%s %q", k.Name, id)
-			parts, ok := records.CacheLoad.Parse(claim)
+			parts, ok := records.CacheLoadKind.Parse(claim)
 			require.True(t, ok, "%s", claim)
 			require.Equal(t, []string{id, k.Name}, parts)
-			parts, ok = records.CacheLoad.In(true).Parse(k.In(true).ClaimKey(id))
+			parts, ok = records.CacheLoadKind.In(true).Parse(k.In(true).ClaimKey(id))
 			require.True(t, ok, "%s", id)
 			require.Equal(t, []string{id, k.Name}, parts)
 		}
@@ -124,11 +124,11 @@ func TestKey(t *testing.T) {
 		parts []string
 		want  string
 	}{
-		{records.Session, []string{"ann", "00ff"}, "session:{ann}:00ff"},
-		{records.Session, []string{"a:b", "00"}, "session:{a:b}:00"},
-		{records.Session, []string{"a}:{b", "00"}, "session:{a%7D:%7Bb}:00"},
-		{records.UserSessions, []string{"анна é"}, "user_sessions:{анна%20é}"},
-		{records.Verification, []string{"7", "a:b", "c:d"}, "verification:{7}:a%3Ab:c:d"},
+		{records.SessionKind, []string{"ann", "00ff"}, "session:{ann}:00ff"},
+		{records.SessionKind, []string{"a:b", "00"}, "session:{a:b}:00"},
+		{records.SessionKind, []string{"a}:{b", "00"}, "session:{a%7D:%7Bb}:00"},
+		{records.UserSessionsKind, []string{"анна é"}, "user_sessions:{анна%20é}"},
+		{records.VerificationKind, []string{"7", "a:b", "c:d"}, "verification:{7}:a%3Ab:c:d"},
 		{site.Kind("shouts"), []string{"limit=20:offset=0:sort=created_at"},
 			"shouts:{limit=20:offset=0:sort=created_at}"},
 		{site.Kind("search"), []string{"a b%"}, "search_cache:{a%20b%25}"},
@@ -137,8 +137,8 @@ func TestKey(t *testing.T) {
 		{site.Kind("search"), []string{`o'brien "a\b"`}, "search_cache:{o%27brien%20%22a%5Cb%22}"},
 		{site.Kind("shouts"), []string{"author=o'brien"}, "shouts:{author=o%27brien}"},
 		{site.Kind("author"), []string{"o'brien"}, "author:id:{o'brien}"},
-		{records.Setting, []string{"\xff\n"}, "env_vars:{%FF%0A}"},
-		{records.Settings, nil, "env_vars"},
+		{records.SettingKind, []string{"\xff\n"}, "env_vars:{%FF%0A}"},
+		{records.SettingsKind, nil, "env_vars"},
 	}
 	for _, tt := range tests {
 		require.Equal(t, tt.want, tt.kind.Key(tt.parts...))
@@ -155,7 +155,7 @@ func TestKey(t *testing.T) {
 	} {
 		require.Nil(t, site.Community().Caches.Table.Of(foreign), "%q", foreign)
 	}
-	require.Panics(t, func() { records.Session.Key("ann") })
+	require.Panics(t, func() { records.SessionKind.Key("ann") })
 }
 
 // TestPlainKeys: they are as Discours.io writes them.

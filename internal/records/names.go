@@ -17,12 +17,12 @@ const (
 
 // CheckID checks a name that a caller chose: of a user, an entity, an operation, a process. It is UTF-8 without control
 // characters, of 1 to MaxIDBytes bytes. The error has the slug fault.SlugInvalidID, and names the field.
-func CheckID(field, text string) error { return check(field, text, MaxIDBytes) }
+func CheckID(field, text string) error { return checkName(field, text, MaxIDBytes) }
 
 // CheckQuery checks a search query, or the parameters of a list: as CheckID, with up to MaxQueryBytes bytes.
-func CheckQuery(field, text string) error { return check(field, text, MaxQueryBytes) }
+func CheckQuery(field, text string) error { return checkName(field, text, MaxQueryBytes) }
 
-func check(field, text string, limit int) error {
+func checkName(field, text string, limit int) error {
 	if wrong := wrong(text, limit); wrong != "" {
 		return &fault.Error{Kind: fault.Invalid, Slug: fault.SlugInvalidID, Field: field, Detail: field + " " + wrong}
 	}
@@ -71,7 +71,7 @@ func appendEncoded(key []byte, part, reserved string, spaces bool) []byte {
 		}
 		for ; size > 0; size-- {
 			if encode {
-				key = append(key, '%', hex[part[i]>>4], hex[part[i]&15])
+				key = append(key, '%', hexDigits[part[i]>>4], hexDigits[part[i]&15])
 			} else {
 				key = append(key, part[i])
 			}
@@ -81,7 +81,7 @@ func appendEncoded(key []byte, part, reserved string, spaces bool) []byte {
 	return key
 }
 
-const hex = "0123456789ABCDEF"
+const hexDigits = "0123456789ABCDEF"
 
 // special reports whether a byte of ASCII is always encoded.
 func special(b byte) bool { return b < ' ' || b == 0x7f || b == '{' || b == '}' || b == '%' }

@@ -46,7 +46,7 @@ func kinds() string {
 			ttl = duration(k.TTL)
 		}
 		fmt.Fprintf(&b, "| %s | `%s` | %s | %s | %s | %s | %s |\n", k.Name, k.Pattern, k.Type, form, ttl,
-			bytes(k.MaxBytes), k.Instance)
+			byteSize(k.MaxBytes), k.Instance)
 	}
 	return b.String()
 }
@@ -63,7 +63,7 @@ func duration(d time.Duration) string {
 	return fmt.Sprintf("%d s", d/time.Second)
 }
 
-func bytes(n int) string {
+func byteSize(n int) string {
 	switch {
 	case n%(1<<20) == 0:
 		return fmt.Sprintf("%d MiB", n>>20)

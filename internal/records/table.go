@@ -97,7 +97,7 @@ func NewTable(caches ...*Kind) (*Table, error) {
 	if len(caches) > MaxCaches {
 		return nil, fmt.Errorf("there are %d kinds of cached values, at most %d are allowed", len(caches), MaxCaches)
 	}
-	at := slices.Index(own, CacheLoad) // the order of the documentation
+	at := slices.Index(own, CacheLoadKind) // the order of the documentation
 	t := tableOf(slices.Concat(own[:at], caches, own[at:]), slices.Clone(caches))
 	for i, k := range caches {
 		if err := t.check(i, k); err != nil {

@@ -66,7 +66,7 @@ func TestOwned(t *testing.T) {
 	t.Parallel()
 	cart, product := cached(t, "cart", "cart:{<user>}:<item>"), cached(t, "product", "product:{<id>}")
 	require.True(t, cart.Owned() && cart.Cached() && product.Cached())
-	require.False(t, product.Owned() || records.CacheLoad.Cached())
+	require.False(t, product.Owned() || records.CacheLoadKind.Cached())
 	for id, key := range map[string]string{
 		"ann:7": "cart:{ann}:7", "ann:7:8": "cart:{ann}:7:8", "a}b:{7}": "cart:{a%7Db}:%7B7%7D",
 		"é:a b": "cart:{é}:a%20b",
@@ -83,7 +83,7 @@ func TestOwned(t *testing.T) {
 		_, ok := cart.IDOf(foreign)
 		require.False(t, ok, foreign)
 	}
-	_, ok := records.CacheLoad.IDOf("cache_load:{1}:author")
+	_, ok := records.CacheLoadKind.IDOf("cache_load:{1}:author")
 	require.False(t, ok)
 }
 
@@ -95,7 +95,7 @@ func TestTable(t *testing.T) {
 	require.NoError(t, err)
 	for key, want := range map[string]*records.Kind{
 		"product:{1}": product, "product:{1}:old": old, "product:{1}:new": nil, "product:{}": nil, "product:1": nil,
-		"session:{ann}:00": records.Session, "env_vars": records.Settings, "author:id:{1}": nil,
+		"session:{ann}:00": records.SessionKind, "env_vars": records.SettingsKind, "author:id:{1}": nil,
 	} {
 		if want == nil {
 			require.Nil(t, table.Of(key), key)

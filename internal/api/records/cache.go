@@ -11,12 +11,11 @@ import (
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/access"
 	"github.com/tidemark-dev/tidemark/internal/api/web"
-	"github.com/tidemark-dev/tidemark/internal/records/cache"
-	"github.com/tidemark-dev/tidemark/internal/records/entities"
+	"github.com/tidemark-dev/tidemark/internal/records"
 	"github.com/tidemark-dev/tidemark/internal/wire"
 )
 
-// Cache are the operations on cached values, implemented by *entities.Values.
+// Cache are the operations on cached values, implemented by *records.Values.
 type Cache interface {
 	CacheReader
 	CacheWriter
@@ -24,24 +23,24 @@ type Cache interface {
 
 // CacheReader reads values.
 type CacheReader interface {
-	Get(ctx context.Context, k *entities.Kind, id string) ([]byte, error)
-	GetMany(ctx context.Context, k *entities.Kind, ids []string) ([]cache.Entry, error)
+	Get(ctx context.Context, k *records.CacheKind, id string) ([]byte, error)
+	GetMany(ctx context.Context, k *records.CacheKind, ids []string) ([]records.Entry, error)
 }
 
 // CacheWriter writes and removes values.
 type CacheWriter interface {
-	Put(ctx context.Context, v entities.Value) error
-	Delete(ctx context.Context, k *entities.Kind, id string) error
+	Put(ctx context.Context, v records.PutValue) error
+	Delete(ctx context.Context, k *records.CacheKind, id string) error
 	InvalidateTags(ctx context.Context, tags []string) (int, error)
-	InvalidatePrefix(ctx context.Context, k *entities.Kind, prefix string) (int, error)
+	InvalidatePrefix(ctx context.Context, k *records.CacheKind, prefix string) (int, error)
 }
 
 type cacheCalls struct {
-	kinds  *entities.Kinds
+	kinds  *records.CacheKinds
 	values Cache
 }
 
-func addCache(a web.API, kinds *entities.Kinds, values Cache) {
+func addCache(a web.API, kinds *records.CacheKinds, values Cache) {
 	h := &cacheCalls{kinds, values}
 	const path = "/v1/cache/:kind/:id"
 	a.Add(web.Route{Method: http.MethodPost, Path: "/v1/cache/invalidate", Action: access.Write, Of: nothing,
@@ -70,7 +69,7 @@ func (h *cacheCalls) of(c *web.Call) access.Resource {
 }
 
 // named returns the kind and the canonical ID from the path.
-func (h *cacheCalls) named(c *web.Call) (*entities.Kind, string, error) {
+func (h *cacheCalls) named(c *web.Call) (*records.CacheKind, string, error) {
 	k, err := h.kinds.Find(c.Param(0))
 	if err != nil {
 		return nil, "", err
@@ -92,7 +91,7 @@ func (h *cacheCalls) get(c *web.Call) error {
 	return c.Bytes(mediaType(k), value)
 }
 
-func mediaType(k *entities.Kind) string {
+func mediaType(k *records.CacheKind) string {
 	if k.JSON {
 		return wire.MediaJSON
 	}
@@ -105,7 +104,7 @@ func (h *cacheCalls) put(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	v := entities.Value{Kind: k, ID: id}
+	v := records.PutValue{Kind: k, ID: id}
 	if err := putQuery(c, &v); err != nil {
 		return err
 	}
@@ -122,7 +121,7 @@ func (h *cacheCalls) put(c *web.Call) error {
 }
 
 // putQuery reads ttl and tags.
-func putQuery(c *web.Call, v *entities.Value) error {
+func putQuery(c *web.Call, v *records.PutValue) error {
 	return web.ReadQuery(c.Request().URL.RawQuery, []string{"ttl", "tags"}, func(name, value string) (err error) {
 		switch {
 		case value == "":
@@ -159,7 +158,7 @@ func (h *cacheCalls) getMany(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	if err := entities.CheckMany(request.IDs); err != nil {
+	if err := records.CheckMany(request.IDs); err != nil {
 		return err
 	}
 	ids := make([]string, 0, len(request.IDs))
@@ -181,7 +180,7 @@ func (h *cacheCalls) getMany(c *web.Call) error {
 }
 
 // manyOf returns the answer for the entries of the first IDs.
-func manyOf(k *entities.Kind, ids []string, entries []cache.Entry) wire.CachedValues {
+func manyOf(k *records.CacheKind, ids []string, entries []records.Entry) wire.CachedValues {
 	answer := wire.CachedValues{Values: []wire.CachedValue{}, Missing: []string{},
 		Left: append([]string{}, ids[len(entries):]...)}
 	for i, e := range entries {

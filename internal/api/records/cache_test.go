@@ -10,7 +10,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/fault"
-	"github.com/tidemark-dev/tidemark/internal/records/entities"
+	"github.com/tidemark-dev/tidemark/internal/records"
 	"github.com/tidemark-dev/tidemark/internal/records/site"
 	"github.com/tidemark-dev/tidemark/test/servertest"
 )
@@ -82,7 +82,7 @@ func TestPoisonOfTheCache(t *testing.T) {
 		"PUT /v1/cache/author/1?tags=" + strings.Repeat("a,", 8) + "a {}":   fault.SlugInvalidID,
 		"POST /v1/cache/author/get {\"ids\":[]}":                            fault.SlugInvalidID,
 		"POST /v1/cache/author/get {\"ids\":[\"\"]}":                        fault.SlugInvalidID,
-		"POST /v1/cache/author/get " + manyIDs(entities.MaxMany+1):          fault.SlugInvalidID,
+		"POST /v1/cache/author/get " + manyIDs(records.MaxMany+1):           fault.SlugInvalidID,
 		"POST /v1/cache/settings/get {\"ids\":[\"1\"]}":                     fault.SlugNoKind,
 		"POST /v1/cache/invalidate {}":                                      fault.SlugInvalidBody,
 		"POST /v1/cache/invalidate {\"prefix\":\"a\"}":                      fault.SlugInvalidBody,
@@ -152,7 +152,7 @@ func TestWhoMayUseTheCache(t *testing.T) {
 		"GET /v1/cache/author/2", "GET /v1/cache/author/1%2F", "GET /v1/cache/topic/1", "GET /v1/cache/search/go",
 		"DELETE /v1/cache/author/1",
 		`POST /v1/cache/author/get {"ids":["1","2"]}`, `POST /v1/cache/invalidate {"kind":"search"}`)
-	got := h.Do("POST", "/v1/cache/author/get", strings.ReplaceAll(manyIDs(entities.MaxMany+1), "1", "2"),
+	got := h.Do("POST", "/v1/cache/author/get", strings.ReplaceAll(manyIDs(records.MaxMany+1), "1", "2"),
 		servertest.Bearer("reader"))
 	got.Problem(400, fault.SlugInvalidID) // before each ID is checked
 	h.Serves("writer", "PUT /v1/cache/author/1 {}", "DELETE /v1/cache/search/Go", "PUT /v1/cache/shouts/b=1:a=1 []",

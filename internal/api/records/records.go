@@ -7,12 +7,12 @@ package records
 import (
 	"github.com/tidemark-dev/tidemark/internal/access"
 	"github.com/tidemark-dev/tidemark/internal/api/web"
-	"github.com/tidemark-dev/tidemark/internal/records/entities"
+	"github.com/tidemark-dev/tidemark/internal/records"
 )
 
 // Options holds the service of each resource. A resource without a service has no routes.
 type Options struct {
-	Kinds         *entities.Kinds // of cached values, with their table; needed
+	Kinds         *records.CacheKinds // of cached values, with their table; needed
 	Locks         Locks
 	Verifications Verifications
 	OAuth         OAuth

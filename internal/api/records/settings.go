@@ -9,17 +9,17 @@ import (
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/access"
 	"github.com/tidemark-dev/tidemark/internal/api/web"
-	"github.com/tidemark-dev/tidemark/internal/records/settings"
+	"github.com/tidemark-dev/tidemark/internal/records"
 	"github.com/tidemark-dev/tidemark/internal/wire"
 )
 
 // Settings stores settings.
 type Settings interface {
-	Put(ctx context.Context, n settings.New) (settings.Setting, error)
-	Get(ctx context.Context, name string, clear bool) (settings.Setting, error)
+	Put(ctx context.Context, n records.NewSetting) (records.Setting, error)
+	Get(ctx context.Context, name string, clear bool) (records.Setting, error)
 	Delete(ctx context.Context, name string) error
-	List(ctx context.Context, l settings.List) (page []settings.Setting, next string, err error)
-	Import(ctx context.Context, all []settings.New) error
+	List(ctx context.Context, l records.SettingList) (page []records.Setting, next string, err error)
+	Import(ctx context.Context, all []records.NewSetting) error
 }
 
 func addSettings(a web.API, service Settings) {
@@ -52,7 +52,7 @@ func (h *settingCalls) put(c *web.Call) error {
 	if asked.Value == nil {
 		return missing("value")
 	}
-	kept, err := h.service.Put(c.Context(), settings.New{Name: c.Param(0), Value: *asked.Value, Secret: asked.Secret})
+	kept, err := h.service.Put(c.Context(), records.NewSetting{Name: c.Param(0), Value: *asked.Value, Secret: asked.Secret})
 	if err != nil {
 		return inBody(err, "name")
 	}
@@ -61,7 +61,7 @@ func (h *settingCalls) put(c *web.Call) error {
 	return c.Value(http.StatusOK, shown)
 }
 
-func shownSetting(s settings.Setting) wire.Setting {
+func shownSetting(s records.Setting) wire.Setting {
 	shown := wire.Setting{Name: s.Name, Category: string(s.Category), Secret: s.Secret}
 	if !s.Masked {
 		shown.Value = &s.Value
@@ -71,7 +71,7 @@ func shownSetting(s settings.Setting) wire.Setting {
 
 // get is GET /v1/settings/{name}. Secrets are shown to clients with admin permission.
 func (h *settingCalls) get(c *web.Call) error {
-	if settings.Reserved(c.Param(0)) {
+	if records.ReservedSetting(c.Param(0)) {
 		return web.OnlyAdmin(web.ErrNoPath) // it has routes of these names
 	}
 	clear := c.Allow(access.Admin, access.Resource{}) == nil
@@ -91,19 +91,19 @@ func (h *settingCalls) delete(c *web.Call) error {
 }
 
 // page reads the parameters of a list.
-func page(c *web.Call) (l settings.List, err error) {
-	l = settings.List{Limit: settings.MaxPage}
+func page(c *web.Call) (l records.SettingList, err error) {
+	l = records.SettingList{Limit: records.MaxSettingsPage}
 	err = web.ReadQuery(c.Request().URL.RawQuery, []string{"category", "cursor", "limit"},
 		func(name, value string) (err error) {
 			switch name {
 			case "category":
-				l.Category = settings.Category(value)
+				l.Category = records.Category(value)
 			case "cursor":
 				l.After = value
 			default:
-				if l.Limit, err = strconv.Atoi(value); err != nil || l.Limit < 1 || l.Limit > settings.MaxPage {
+				if l.Limit, err = strconv.Atoi(value); err != nil || l.Limit < 1 || l.Limit > records.MaxSettingsPage {
 					return web.RefuseParameter(name, fmt.Sprintf("limit is %.64q, it must be from 1 to %d", value,
-						settings.MaxPage))
+						records.MaxSettingsPage))
 				}
 			}
 			return nil
@@ -112,7 +112,7 @@ func page(c *web.Call) (l settings.List, err error) {
 }
 
 // sizeOf returns about how many bytes a list of settings has.
-func sizeOf(found []settings.Setting) (bytes int) {
+func sizeOf(found []records.Setting) (bytes int) {
 	for _, s := range found {
 		bytes += len(s.Name) + len(s.Value)
 	}
@@ -166,12 +166,12 @@ func (h *settingCalls) load(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	all := make([]settings.New, len(asked.Settings))
+	all := make([]records.NewSetting, len(asked.Settings))
 	for i, s := range asked.Settings {
 		if s.Value == nil {
 			return missing(fmt.Sprintf("settings/%d/value", i)) // as in a list, which shows no secrets
 		}
-		all[i] = settings.New{Name: s.Name, Value: *s.Value, Secret: s.Secret}
+		all[i] = records.NewSetting{Name: s.Name, Value: *s.Value, Secret: s.Secret}
 	}
 	if err := h.service.Import(c.Context(), all); err != nil {
 		return inBody(err)

@@ -7,14 +7,14 @@ import (
 
 	"github.com/tidemark-dev/tidemark/internal/access"
 	"github.com/tidemark-dev/tidemark/internal/api/web"
-	"github.com/tidemark-dev/tidemark/internal/records/counters"
+	"github.com/tidemark-dev/tidemark/internal/records"
 	"github.com/tidemark-dev/tidemark/internal/wire"
 )
 
-// States are the states of processes. *counters.States implements it.
+// States are the states of processes. *records.States implements it.
 type States interface {
-	Patch(ctx context.Context, p counters.Patch) (counters.State, error)
-	Get(ctx context.Context, process, id string) (counters.State, error)
+	Patch(ctx context.Context, p records.StatePatch) (records.State, error)
+	Get(ctx context.Context, process, id string) (records.State, error)
 	Delete(ctx context.Context, process, id string) error
 }
 
@@ -45,7 +45,7 @@ func (h *stateCalls) change(c *web.Call, replace bool) error {
 	if err != nil {
 		return err
 	}
-	state, err := h.service.Patch(c.Context(), counters.Patch{
+	state, err := h.service.Patch(c.Context(), records.StatePatch{
 		Process: c.Param(0), ID: c.Param(1), Set: asked.Fields, Delete: asked.Remove, Replace: replace,
 		TTL: time.Duration(asked.TTL),
 	})
@@ -55,7 +55,7 @@ func (h *stateCalls) change(c *web.Call, replace bool) error {
 	return showState(c, &state)
 }
 
-func showState(c *web.Call, s *counters.State) error {
+func showState(c *web.Call, s *records.State) error {
 	size := 0
 	for field, value := range s.Fields {
 		size += len(field) + len(value)

@@ -8,15 +8,15 @@ import (
 
 	"github.com/tidemark-dev/tidemark/internal/access"
 	"github.com/tidemark-dev/tidemark/internal/api/web"
-	"github.com/tidemark-dev/tidemark/internal/records/counters"
+	"github.com/tidemark-dev/tidemark/internal/records"
 	"github.com/tidemark-dev/tidemark/internal/wire"
 )
 
-// Stats are statistics. *counters.Stats implements it.
+// Stats are statistics. *records.Stats implements it.
 type Stats interface {
-	Add(ctx context.Context, of counters.Series, amounts map[string]int64, id string) (counters.Window, error)
-	Set(ctx context.Context, of counters.Series, values map[string]int64) (counters.Window, error)
-	Range(ctx context.Context, of counters.Series, from, to time.Time) ([]counters.Window, error)
+	Add(ctx context.Context, of records.Series, amounts map[string]int64, id string) (records.StatsWindow, error)
+	Set(ctx context.Context, of records.Series, values map[string]int64) (records.StatsWindow, error)
+	Range(ctx context.Context, of records.Series, from, to time.Time) ([]records.StatsWindow, error)
 }
 
 type statsCalls struct{ service Stats }
@@ -40,21 +40,21 @@ func addStats(a web.API, service Stats) {
 
 // add is POST /v1/stats/{entity}/{timeframe}.
 func (h *statsCalls) add(c *web.Call) error {
-	return h.changeStats(c, func(of counters.Series, asked wire.StatsChange) (counters.Window, error) {
+	return h.changeStats(c, func(of records.Series, asked wire.StatsChange) (records.StatsWindow, error) {
 		return h.service.Add(c.Context(), of, asked.Fields, asked.ID)
 	})
 }
 
 // set is PUT /v1/stats/{entity}/{timeframe}.
 func (h *statsCalls) set(c *web.Call) error {
-	return h.changeStats(c, func(of counters.Series, asked wire.StatsChange) (counters.Window, error) {
+	return h.changeStats(c, func(of records.Series, asked wire.StatsChange) (records.StatsWindow, error) {
 		return h.service.Set(c.Context(), of, asked.Fields)
 	})
 }
 
-func (h *statsCalls) changeStats(c *web.Call, change func(counters.Series, wire.StatsChange) (counters.Window,
+func (h *statsCalls) changeStats(c *web.Call, change func(records.Series, wire.StatsChange) (records.StatsWindow,
 	error)) error {
-	of, err := counters.StatsOf(c.Param(0), c.Param(1))
+	of, err := records.StatsOf(c.Param(0), c.Param(1))
 	if err != nil {
 		return err
 	}
@@ -71,9 +71,9 @@ func (h *statsCalls) changeStats(c *web.Call, change func(counters.Series, wire.
 
 // addMetric is POST /v1/metrics/{name}/{period}.
 func (h *statsCalls) addMetric(c *web.Call) error {
-	return changeMetric(c, func(of counters.Series, asked wire.MetricAddition) (counters.Window, error) {
+	return changeMetric(c, func(of records.Series, asked wire.MetricAddition) (records.StatsWindow, error) {
 		if asked.Add == nil {
-			return counters.Window{}, missing("add")
+			return records.StatsWindow{}, missing("add")
 		}
 		return h.service.Add(c.Context(), of, map[string]int64{"": *asked.Add}, asked.ID)
 	})
@@ -81,16 +81,16 @@ func (h *statsCalls) addMetric(c *web.Call) error {
 
 // setMetric is PUT /v1/metrics/{name}/{period}.
 func (h *statsCalls) setMetric(c *web.Call) error {
-	return changeMetric(c, func(of counters.Series, asked wire.MetricValue) (counters.Window, error) {
+	return changeMetric(c, func(of records.Series, asked wire.MetricValue) (records.StatsWindow, error) {
 		if asked.Value == nil {
-			return counters.Window{}, missing("value") // and not 0, which would lose the metric
+			return records.StatsWindow{}, missing("value") // and not 0, which would lose the metric
 		}
 		return h.service.Set(c.Context(), of, map[string]int64{"": *asked.Value})
 	})
 }
 
-func changeMetric[T any](c *web.Call, change func(counters.Series, T) (counters.Window, error)) error {
-	of, err := counters.MetricOf(c.Param(0), c.Param(1))
+func changeMetric[T any](c *web.Call, change func(records.Series, T) (records.StatsWindow, error)) error {
+	of, err := records.MetricOf(c.Param(0), c.Param(1))
 	if err != nil {
 		return err
 	}
@@ -107,7 +107,7 @@ func changeMetric[T any](c *web.Call, change func(counters.Series, T) (counters.
 
 // show is GET /v1/stats/{entity}/{timeframe}.
 func (h *statsCalls) show(c *web.Call) error {
-	of, err := counters.StatsOf(c.Param(0), c.Param(1))
+	of, err := records.StatsOf(c.Param(0), c.Param(1))
 	if err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func (h *statsCalls) show(c *web.Call) error {
 
 // showMetric is GET /v1/metrics/{name}/{period}.
 func (h *statsCalls) showMetric(c *web.Call) error {
-	of, err := counters.MetricOf(c.Param(0), c.Param(1))
+	of, err := records.MetricOf(c.Param(0), c.Param(1))
 	if err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ func (h *statsCalls) showMetric(c *web.Call) error {
 }
 
 // windowsOf reads the windows from a query.
-func windowsOf[T any](h *statsCalls, c *web.Call, of counters.Series, body func(counters.Series, counters.Window) T) (
+func windowsOf[T any](h *statsCalls, c *web.Call, of records.Series, body func(records.Series, records.StatsWindow) T) (
 	[]T, error) {
 	var from, to time.Time
 	err := web.ReadQuery(c.Request().URL.RawQuery, []string{"from", "to"}, func(name, value string) (err error) {
@@ -157,10 +157,10 @@ func windowsOf[T any](h *statsCalls, c *web.Call, of counters.Series, body func(
 	return found, err
 }
 
-func statsWindow(of counters.Series, w counters.Window) wire.StatsWindow {
+func statsWindow(of records.Series, w records.StatsWindow) wire.StatsWindow {
 	return wire.StatsWindow{Start: w.Start, End: w.Start.Add(of.Timeframe.Length), Fields: w.Values}
 }
 
-func metricWindow(of counters.Series, w counters.Window) wire.MetricWindow {
+func metricWindow(of records.Series, w records.StatsWindow) wire.MetricWindow {
 	return wire.MetricWindow{Start: w.Start, End: w.Start.Add(of.Timeframe.Length), Value: w.Values[""]}
 }

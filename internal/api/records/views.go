@@ -7,15 +7,15 @@ import (
 
 	"github.com/tidemark-dev/tidemark/internal/access"
 	"github.com/tidemark-dev/tidemark/internal/api/web"
-	"github.com/tidemark-dev/tidemark/internal/records/counters"
+	"github.com/tidemark-dev/tidemark/internal/records"
 	"github.com/tidemark-dev/tidemark/internal/wire"
 )
 
-// Views are the views of publications. *counters.Views implements it.
+// Views are the views of publications. *records.Views implements it.
 type Views interface {
-	Count(counts ...counters.Count) error
-	Totals(ctx context.Context, ids, slugs []string) ([]counters.Total, error)
-	Import(ctx context.Context, p counters.Part) (counters.Imported, error)
+	Count(counts ...records.ViewCount) error
+	Totals(ctx context.Context, ids, slugs []string) ([]records.ViewTotal, error)
+	Import(ctx context.Context, p records.ImportPart) (records.Import, error)
 	AddSlugs(ctx context.Context, slugs map[string]string) error
 }
 
@@ -41,7 +41,7 @@ func addViews(a web.API, service Views) {
 func (h *viewCalls) count(c *web.Call) error {
 	asked, err := decodeOptional(c, wire.ViewCount{Views: 1})
 	if err == nil {
-		err = h.service.Count(counters.Count{ID: c.Param(0), Views: asked.Views})
+		err = h.service.Count(records.ViewCount{ID: c.Param(0), Views: asked.Views})
 	}
 	if err != nil {
 		return inBody(err, "id")
@@ -55,15 +55,15 @@ func (h *viewCalls) countMany(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	counts := make([]counters.Count, 0, len(asked.Views))
+	counts := make([]records.ViewCount, 0, len(asked.Views))
 	for id, views := range asked.Views {
-		if err := counters.CheckID("views", id); err != nil {
+		if err := records.CheckViewID("views", id); err != nil {
 			return inBody(err)
 		}
 		if err := c.Allow(access.Write, access.Record("views", id)); err != nil {
 			return err
 		}
-		counts = append(counts, counters.Count{ID: id, Views: views})
+		counts = append(counts, records.ViewCount{ID: id, Views: views})
 	}
 	if err := h.service.Count(counts...); err != nil {
 		return inBody(err)
@@ -71,7 +71,7 @@ func (h *viewCalls) countMany(c *web.Call) error {
 	return c.Value(http.StatusAccepted, asked)
 }
 
-func viewsOf(t counters.Total) wire.Views {
+func viewsOf(t records.ViewTotal) wire.Views {
 	return wire.Views{ID: t.ID, Slug: t.Slug, Total: t.Counted + t.Migrated, Counted: t.Counted, Migrated: t.Migrated}
 }
 
@@ -116,7 +116,7 @@ func (h *viewCalls) load(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	state, err := h.service.Import(c.Context(), counters.Part{At: p.Timestamp, Total: p.Total, Views: p.Views})
+	state, err := h.service.Import(c.Context(), records.ImportPart{At: p.Timestamp, Total: p.Total, Views: p.Views})
 	if err != nil {
 		return inBody(err)
 	}

@@ -3,8 +3,8 @@ package compose
 import (
 	"context"
 
-	"github.com/tidemark-dev/tidemark/internal/records/entities"
-	cachestore "github.com/tidemark-dev/tidemark/storage/redis/records/cache"
+	"github.com/tidemark-dev/tidemark/internal/records"
+	redisrecords "github.com/tidemark-dev/tidemark/storage/redis/records"
 	"github.com/tidemark-dev/tidemark/storage/redis/tracked"
 )
 
@@ -15,12 +15,12 @@ func (r *Records) openCache(ctx context.Context, n Needs) error {
 		return err
 	}
 	n.Parts.OnStop(reads.Close)
-	store := cachestore.New(n.Config.Site.Caches.Table, n.Redis.Cache, n.Redis.Records, reads)
+	store := redisrecords.NewCaches(n.Config.Site.Caches.Table, n.Redis.Cache, n.Redis.Records, reads)
 	n.Parts.OnStop(store.Close)
 	through, err := throughShards(ctx, n, store)
 	if err != nil {
 		return err
 	}
-	r.API.Cache = entities.NewValues(through, r.metrics)
+	r.API.Cache = records.NewValues(through, r.metrics)
 	return r.openFollowers(ctx, n, through)
 }

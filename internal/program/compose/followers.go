@@ -6,21 +6,21 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/tidemark-dev/tidemark/internal/records/cache"
+	"github.com/tidemark-dev/tidemark/internal/records"
 	"github.com/tidemark-dev/tidemark/internal/records/followers"
 	"github.com/tidemark-dev/tidemark/lease"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/leases"
-	"github.com/tidemark-dev/tidemark/storage/redis/records"
+	redisrecords "github.com/tidemark-dev/tidemark/storage/redis/records"
 )
 
 // Announcer returns the receiver of the channel service's announcements of messages to be copied to followers.
 func Announcer(conn *redis.Conn, sources followers.Sources) *followers.Announcer {
-	return followers.NewAnnouncer(records.NewCopies(conn), sources)
+	return followers.NewAnnouncer(redisrecords.NewCopies(conn), sources)
 }
 
 // openFollowers opens the followers, and starts copying messages to them if a rule requires it.
-func (r *Records) openFollowers(ctx context.Context, n Needs, store cache.Store) error {
+func (r *Records) openFollowers(ctx context.Context, n Needs, store records.CacheStore) error {
 	service := followers.New(followers.NewCached(store, r.metrics), n.Config.Site.Sources)
 	r.API.Followers = service
 	if !n.Copies {
@@ -38,7 +38,7 @@ func (r *Records) openFollowers(ctx context.Context, n Needs, store cache.Store)
 		counted.WithLabelValues(string(o))
 	}
 	job := followers.NewJob(followers.Options{
-		Store: records.NewCopies(n.Redis.Records), Channels: n.Channels, Followers: service, Leases: manager,
+		Store: redisrecords.NewCopies(n.Redis.Records), Channels: n.Channels, Followers: service, Leases: manager,
 		Metrics: counter{counted}, Logger: n.Log,
 	})
 	n.Metrics.MustRegister(counted,

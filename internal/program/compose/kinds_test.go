@@ -113,7 +113,7 @@ var operations = []string{
 }
 
 // unwritten are kinds that none of them leaves behind: a claim ends with its put, and copies need a rule for channels.
-var unwritten = []*records.Kind{records.CacheLoad, records.PendingCopies}
+var unwritten = []*records.Kind{records.CacheLoadKind, records.PendingCopiesKind}
 
 // TestEveryKeyIsOfAKind runs random operations, and checks every key: it belongs to a kind, has the kind's type, isn't
 // larger than the kind allows, and expires as the kind requires. So all temporary keys have a TTL, whatever clients do.

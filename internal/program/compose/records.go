@@ -14,11 +14,9 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/program/config"
 	"github.com/tidemark-dev/tidemark/internal/program/metrics"
 	"github.com/tidemark-dev/tidemark/internal/records"
-	"github.com/tidemark-dev/tidemark/internal/records/counters"
 	"github.com/tidemark-dev/tidemark/internal/records/keyset"
 	"github.com/tidemark-dev/tidemark/internal/records/locks"
 	"github.com/tidemark-dev/tidemark/internal/records/sessions"
-	"github.com/tidemark-dev/tidemark/internal/records/settings"
 	"github.com/tidemark-dev/tidemark/internal/records/tokens"
 	redisrecords "github.com/tidemark-dev/tidemark/storage/redis/records"
 )
@@ -61,7 +59,7 @@ func Open(ctx context.Context, n Needs) (*Records, error) {
 	if err := r.openTokens(n); err != nil {
 		return nil, err
 	}
-	r.API.Settings = settings.NewService(redisrecords.NewSettings(n.Redis.Of(records.Setting)), n.Channels)
+	r.API.Settings = records.NewSettings(redisrecords.NewSettings(n.Redis.Of(records.SettingKind)), n.Channels)
 	r.openCounters(ctx, n)
 	if err := r.openCache(ctx, n); err != nil {
 		return nil, err
@@ -83,7 +81,7 @@ func (r *Records) openLocks(n Needs) {
 
 // openTokens builds the service of tokens.
 func (r *Records) openTokens(n Needs) error {
-	o := tokens.Options{Store: redisrecords.NewTokens(n.Redis.Of(records.Verification)),
+	o := tokens.Options{Store: redisrecords.NewTokens(n.Redis.Of(records.VerificationKind)),
 		Providers: n.Config.OAuth.Providers}
 	if path := n.Config.OAuth.Keyset; path != "" {
 		keys, err := keyset.Open(path)
@@ -103,8 +101,8 @@ func (r *Records) openTokens(n Needs) error {
 // openCounters opens views, states and statistics.
 func (r *Records) openCounters(ctx context.Context, n Needs) {
 	store := redisrecords.NewCounters(n.Redis.Records)
-	views := counters.NewViews(store, n.Log)
+	views := records.NewViews(store, n.Log)
 	n.Parts.Run(ctx, "views", views.Run)
-	r.API.Views, r.API.States = views, counters.NewStates(store.States())
-	r.API.Stats = counters.NewStats(store, n.Config.Site.Statistics)
+	r.API.Views, r.API.States = views, records.NewStates(store.States())
+	r.API.Stats = records.NewStats(store, n.Config.Site.Statistics)
 }

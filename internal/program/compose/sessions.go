@@ -9,12 +9,12 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/access"
 	"github.com/tidemark-dev/tidemark/internal/records/sessions"
 	"github.com/tidemark-dev/tidemark/internal/records/sessions/credentials"
-	"github.com/tidemark-dev/tidemark/storage/redis/records"
+	redisrecords "github.com/tidemark-dev/tidemark/storage/redis/records"
 	"github.com/tidemark-dev/tidemark/storage/redis/tracked"
 )
 
 func openSessions(n Needs, m sessions.Metrics) (*sessions.Service, error) {
-	o := sessions.Options{Store: records.NewSessions(n.Redis.Sessions), TTL: n.Config.Sessions.TTL,
+	o := sessions.Options{Store: redisrecords.NewSessions(n.Redis.Sessions), TTL: n.Config.Sessions.TTL,
 		Metrics: m}
 	if revoked := n.Revoked; revoked != nil {
 		o.Revoked = func(s sessions.Session) bool {
@@ -37,7 +37,7 @@ func (r *Records) SessionCredentials(ctx context.Context) (*credentials.Credenti
 	}
 	r.needs.Parts.OnStop(client.Close)
 	cached := credentials.New(credentials.Options{
-		Service: r.sessions, Tracker: records.NewSessionTracker(r.needs.Redis.Sessions, client), Grants: r.needs.Config.Sessions.Grants,
+		Service: r.sessions, Tracker: redisrecords.NewSessionTracker(r.needs.Redis.Sessions, client), Grants: r.needs.Config.Sessions.Grants,
 		Logger: r.needs.Log,
 	})
 	r.needs.Metrics.MustRegister(

@@ -10,13 +10,11 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/program/config"
 	"github.com/tidemark-dev/tidemark/internal/program/metrics"
 	"github.com/tidemark-dev/tidemark/internal/records"
-	"github.com/tidemark-dev/tidemark/internal/records/cache"
 	"github.com/tidemark-dev/tidemark/internal/records/tier"
 	"github.com/tidemark-dev/tidemark/shard"
 	"github.com/tidemark-dev/tidemark/shard/hosts"
 	"github.com/tidemark-dev/tidemark/shard/rpc"
 	tierstore "github.com/tidemark-dev/tidemark/storage/redis/records"
-	cachestore "github.com/tidemark-dev/tidemark/storage/redis/records/cache"
 	claims "github.com/tidemark-dev/tidemark/storage/redis/shards"
 )
 
@@ -30,7 +28,7 @@ const (
 
 // throughShards returns a store that reads the configured kinds through nodes of shards, and enables announcements of
 // its changes to these.
-func throughShards(ctx context.Context, n Needs, store *cachestore.Store) (cache.Store, error) {
+func throughShards(ctx context.Context, n Needs, store *tierstore.Caches) (records.CacheStore, error) {
 	if len(n.Shards.Reads.Caches) == 0 {
 		return store, nil
 	}

@@ -37,7 +37,7 @@ const (
 )
 
 // maxSessionTTL is the TTL of the kind of sessions.
-var maxSessionTTL = records.Session.TTL
+var maxSessionTTL = records.SessionKind.TTL
 
 // anyText accepts any text.
 func anyText(text string) (string, error) { return text, nil }

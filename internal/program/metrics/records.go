@@ -6,20 +6,19 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/tidemark-dev/tidemark/internal/records"
-	"github.com/tidemark-dev/tidemark/internal/records/cache"
 	"github.com/tidemark-dev/tidemark/internal/records/locks"
 	"github.com/tidemark-dev/tidemark/internal/records/sessions"
 )
 
-// Records is a cache.Metrics, a sessions.Metrics, and a locks.Metrics.
+// Records is a records.CacheMetrics, a sessions.Metrics, and a locks.Metrics.
 type Records struct {
 	cache, checks, locks *prometheus.CounterVec
 }
 
 var (
-	_ cache.Metrics    = (*Records)(nil)
-	_ sessions.Metrics = (*Records)(nil)
-	_ locks.Metrics    = (*Records)(nil)
+	_ records.CacheMetrics = (*Records)(nil)
+	_ sessions.Metrics     = (*Records)(nil)
+	_ locks.Metrics        = (*Records)(nil)
 )
 
 // NewRecords returns metrics that are registered.
@@ -43,8 +42,8 @@ func NewRecords(r prometheus.Registerer) (*Records, error) {
 	return m, errors.Join(r.Register(m.cache), r.Register(m.checks), r.Register(m.locks))
 }
 
-// Count implements cache.Metrics.
-func (m *Records) Count(kind *records.Kind, e cache.Event) {
+// Count implements records.CacheMetrics.
+func (m *Records) Count(kind *records.Kind, e records.CacheEvent) {
 	m.cache.WithLabelValues(kind.Name, string(e)).Inc()
 }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/internal/program/metrics"
-	"github.com/tidemark-dev/tidemark/internal/records/cache"
+	"github.com/tidemark-dev/tidemark/internal/records"
 	"github.com/tidemark-dev/tidemark/internal/records/locks"
 	"github.com/tidemark-dev/tidemark/internal/records/sessions"
 	"github.com/tidemark-dev/tidemark/internal/records/site"
@@ -20,9 +20,9 @@ func TestRecords(t *testing.T) {
 	require.NoError(t, err)
 	_, err = metrics.NewRecords(r)
 	require.Error(t, err, "they are registered once")
-	m.Count(site.Kind("author"), cache.HitRedis)
-	m.Count(site.Kind("author"), cache.HitRedis)
-	m.Count(site.Kind("shouts"), cache.Miss)
+	m.Count(site.Kind("author"), records.HitRedis)
+	m.Count(site.Kind("author"), records.HitRedis)
+	m.Count(site.Kind("shouts"), records.Miss)
 	m.Check(sessions.Unknown)
 	m.Lock(locks.Held)
 	require.Equal(t, []string{

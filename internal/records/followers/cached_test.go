@@ -8,11 +8,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/internal/records"
-	"github.com/tidemark-dev/tidemark/internal/records/cache"
 	"github.com/tidemark-dev/tidemark/internal/records/followers"
 	"github.com/tidemark-dev/tidemark/internal/records/site"
 	"github.com/tidemark-dev/tidemark/storage/redis"
-	rediscache "github.com/tidemark-dev/tidemark/storage/redis/records/cache"
+	redisrecords "github.com/tidemark-dev/tidemark/storage/redis/records"
 	"github.com/tidemark-dev/tidemark/storage/redis/tracked"
 	"github.com/tidemark-dev/tidemark/test/redistest"
 	"github.com/tidemark-dev/tidemark/test/storagetest"
@@ -21,9 +20,9 @@ import (
 func TestMain(m *testing.M) { redistest.Main(m) }
 
 // events are the events of reads that were counted. It is used by one goroutine.
-type events map[cache.Event]int
+type events map[records.CacheEvent]int
 
-func (e events) Count(_ *records.Kind, event cache.Event) { e[event]++ }
+func (e events) Count(_ *records.Kind, event records.CacheEvent) { e[event]++ }
 
 // TestCached: changes of lists in Redis become visible, and a value that isn't a list counts as missing.
 func TestCached(t *testing.T) {
@@ -36,7 +35,7 @@ func TestCached(t *testing.T) {
 	reads, err := tracked.Open(t.Context(), conn, tracked.Options{})
 	require.NoError(t, err)
 	t.Cleanup(reads.Close)
-	store := rediscache.New(site.Community().Caches.Table, conn, conn, reads)
+	store := redisrecords.NewCaches(site.Community().Caches.Table, conn, conn, reads)
 	t.Cleanup(store.Close)
 	counts := events{}
 	f := followers.New(followers.NewCached(store, counts), site.Community().Sources)
@@ -56,7 +55,7 @@ func TestCached(t *testing.T) {
 			return text == tt.channels
 		}, storagetest.Patience, storagetest.Patience/10_000, "%.20s", tt.list)
 	}
-	for _, e := range []cache.Event{cache.HitRedis, cache.Miss, cache.Undecodable} {
+	for _, e := range []records.CacheEvent{records.HitRedis, records.Miss, records.Undecodable} {
 		require.Positive(t, counts[e], e)
 	}
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/fault"
-	"github.com/tidemark-dev/tidemark/internal/records/entities"
+	"github.com/tidemark-dev/tidemark/internal/records"
 )
 
 // Subscriber is the job's name on the channels that it reads.
@@ -67,7 +67,7 @@ type Channels interface {
 
 // Audience returns the followers of a channel's entity, or ErrNotFollowed. *Followers implements it.
 type Audience interface {
-	Of(ctx context.Context, channel string) ([]entities.ID, error)
+	Of(ctx context.Context, channel string) ([]records.ID, error)
 }
 
 // Leases runs a function in one process at a time. *lease.Manager implements it.

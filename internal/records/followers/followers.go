@@ -13,8 +13,6 @@ import (
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/names"
 	"github.com/tidemark-dev/tidemark/internal/records"
-	"github.com/tidemark-dev/tidemark/internal/records/cache"
-	"github.com/tidemark-dev/tidemark/internal/records/entities"
 )
 
 // The channels of notifications. A user's is personal and the user; that of what users follow is personal, the name of
@@ -64,21 +62,21 @@ func (s Sources) Check() error {
 
 // Lists reads follow lists.
 type Lists interface {
-	// Get returns the IDs of a list. Errors: cache.ErrNotFound if the cache doesn't have it, and the store's.
-	Get(ctx context.Context, kind *records.Kind, id string) ([]entities.ID, error)
+	// Get returns the IDs of a list. Errors: records.ErrNotCached if the cache doesn't have it, and the store's.
+	Get(ctx context.Context, kind *records.Kind, id string) ([]records.ID, error)
 }
 
 // Cached are the follow lists of the cache.
 type Cached struct {
-	store   cache.Store
-	metrics cache.Metrics
+	store   records.CacheStore
+	metrics records.CacheMetrics
 }
 
-// NewCached returns the follow lists in a store. m counts all events of package cache.
-func NewCached(store cache.Store, m cache.Metrics) *Cached { return &Cached{store, m} }
+// NewCached returns the follow lists in a store. m counts all events of reads.
+func NewCached(store records.CacheStore, m records.CacheMetrics) *Cached { return &Cached{store, m} }
 
 // Get implements Lists. A value of another form, written by another program, counts as none.
-func (c *Cached) Get(ctx context.Context, kind *records.Kind, id string) ([]entities.ID, error) {
+func (c *Cached) Get(ctx context.Context, kind *records.Kind, id string) ([]records.ID, error) {
 	entries, err := c.store.Read(ctx, kind, []string{id})
 	if err != nil {
 		return nil, err
@@ -86,12 +84,12 @@ func (c *Cached) Get(ctx context.Context, kind *records.Kind, id string) ([]enti
 	entry := entries[0]
 	if !entry.Found {
 		c.metrics.Count(kind, entry.Event())
-		return nil, cache.ErrNotFound
+		return nil, records.ErrNotCached
 	}
-	var ids []entities.ID
+	var ids []records.ID
 	if err := json.Unmarshal(entry.Bytes, &ids); err != nil {
-		c.metrics.Count(kind, cache.Undecodable)
-		return nil, fmt.Errorf("%w: %s %q is no list of IDs: %w", cache.ErrNotFound, kind.Name, id, err)
+		c.metrics.Count(kind, records.Undecodable)
+		return nil, fmt.Errorf("%w: %s %q is no list of IDs: %w", records.ErrNotCached, kind.Name, id, err)
 	}
 	c.metrics.Count(kind, entry.Event())
 	return ids, nil
@@ -142,7 +140,7 @@ func (f *Followers) Following(ctx context.Context, user string) (Following, erro
 	for _, s := range f.sources {
 		ids, err := f.lists.Get(ctx, s.Follows, user)
 		switch {
-		case errors.Is(err, cache.ErrNotFound):
+		case errors.Is(err, records.ErrNotCached):
 			all.Unknown = append(all.Unknown, s.Follows.Name)
 		case err != nil:
 			return Following{}, err
@@ -160,7 +158,7 @@ func (f *Followers) Following(ctx context.Context, user string) (Following, erro
 }
 
 // add adds the channels of IDs that have one.
-func (f *Following) add(prefix string, ids []entities.ID) {
+func (f *Following) add(prefix string, ids []records.ID) {
 	f.Channels = slices.Grow(f.Channels, len(ids))
 	for _, id := range ids {
 		if name := prefix + string(id); id != "" && channel.CheckChannel(name) == nil {
@@ -188,9 +186,9 @@ func (s Sources) Followed(name string) bool {
 // ErrNotFollowed is the error of a channel that belongs to none of the sources.
 var ErrNotFollowed = errors.New("the table of kinds has nothing to follow with this channel")
 
-// Of returns the followers of a channel's entity. Errors: ErrNotFollowed, cache.ErrNotFound if they aren't known, and
+// Of returns the followers of a channel's entity. Errors: ErrNotFollowed, records.ErrNotCached if they aren't known, and
 // the store's.
-func (f *Followers) Of(ctx context.Context, name string) ([]entities.ID, error) {
+func (f *Followers) Of(ctx context.Context, name string) ([]records.ID, error) {
 	s, id, ok := f.sources.of(name)
 	if !ok {
 		return nil, ErrNotFollowed

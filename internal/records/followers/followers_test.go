@@ -13,32 +13,30 @@ import (
 
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/records"
-	"github.com/tidemark-dev/tidemark/internal/records/cache"
-	"github.com/tidemark-dev/tidemark/internal/records/entities"
 	"github.com/tidemark-dev/tidemark/internal/records/followers"
 	"github.com/tidemark-dev/tidemark/internal/records/site"
 )
 
 // lists are follow lists by their keys.
-type lists map[string][]entities.ID
+type lists map[string][]records.ID
 
 var errDown = errors.New("the cache is down")
 
-func (l lists) Get(_ context.Context, kind *records.Kind, id string) ([]entities.ID, error) {
+func (l lists) Get(_ context.Context, kind *records.Kind, id string) ([]records.ID, error) {
 	if id == "down" {
 		return nil, errDown
 	}
 	if ids, ok := l[kind.Key(id)]; ok {
 		return ids, nil
 	}
-	return nil, cache.ErrNotFound
+	return nil, records.ErrNotCached
 }
 
 func TestFollowing(t *testing.T) {
 	t.Parallel()
-	many := make([]entities.ID, 1000)
+	many := make([]records.ID, 1000)
 	for i := range many {
-		many[i] = entities.ID(strconv.Itoa(i))
+		many[i] = records.ID(strconv.Itoa(i))
 	}
 	f := followers.New(lists{
 		"author:follows-topics:{ann}": {"5", "1", "5", "a b", "x{y}", ""}, "author:follows-authors:{ann}": {"bob"},
@@ -104,7 +102,7 @@ func TestOf(t *testing.T) {
 		require.Equal(t, want, fmt.Sprint(got))
 		require.True(t, site.Community().Sources.Followed(name))
 	}
-	for name, want := range map[string]error{"notifications:topic:6": cache.ErrNotFound,
+	for name, want := range map[string]error{"notifications:topic:6": records.ErrNotCached,
 		"notifications:ann": followers.ErrNotFollowed, "notifications:global": followers.ErrNotFollowed,
 		"notifications:topic:": followers.ErrNotFollowed, "topic:5": followers.ErrNotFollowed} {
 		_, err := f.Of(t.Context(), name)

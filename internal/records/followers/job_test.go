@@ -16,8 +16,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/fault"
-	"github.com/tidemark-dev/tidemark/internal/records/cache"
-	"github.com/tidemark-dev/tidemark/internal/records/entities"
+	"github.com/tidemark-dev/tidemark/internal/records"
 	"github.com/tidemark-dev/tidemark/internal/records/followers"
 	"github.com/tidemark-dev/tidemark/internal/records/site"
 )
@@ -32,7 +31,7 @@ type world struct {
 	log        map[string][]channel.Message // by channel
 	acked      map[string]int
 	changed    chan struct{} // closed and replaced with each message and announcement
-	followers  map[string][]entities.ID
+	followers  map[string][]records.ID
 	fail       func(name string) error // of a publish; nil: none
 	counted    map[followers.Outcome]int
 	groups     []int  // sizes of the groups that were published
@@ -45,7 +44,7 @@ func newWorld() *world {
 	return &world{
 		pending: map[string]time.Time{}, log: map[string][]channel.Message{}, acked: map[string]int{},
 		changed:   make(chan struct{}),
-		followers: map[string][]entities.ID{}, counted: map[followers.Outcome]int{},
+		followers: map[string][]records.ID{}, counted: map[followers.Outcome]int{},
 	}
 }
 
@@ -171,7 +170,7 @@ func (w *world) PublishEach(_ context.Context, requests []channel.PublishRequest
 	return results
 }
 
-func (w *world) Of(_ context.Context, name string) ([]entities.ID, error) {
+func (w *world) Of(_ context.Context, name string) ([]records.ID, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if name == w.unfollowed {
@@ -181,7 +180,7 @@ func (w *world) Of(_ context.Context, name string) ([]entities.ID, error) {
 	if ids, ok := w.followers[name]; ok {
 		return ids, nil
 	}
-	return nil, cache.ErrNotFound
+	return nil, records.ErrNotCached
 }
 
 func (w *world) Count(o followers.Outcome, n int) {
@@ -249,7 +248,7 @@ func later(d time.Duration) {
 func TestCopies(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, w *world, run func() (*followers.Job, func())) {
-		w.followers[topic] = []entities.ID{"ann", "bob", "ann", "global", "topic:2", "a:b", "", "\n"}
+		w.followers[topic] = []records.ID{"ann", "bob", "ann", "global", "topic:2", "a:b", "", "\n"}
 		w.publish(t, topic, "m1", "m2") // before the job runs
 		j, stop := run()
 		synctest.Wait()
@@ -284,7 +283,7 @@ func TestCopies(t *testing.T) {
 func TestALatePublish(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, w *world, run func() (*followers.Job, func())) {
-		w.followers[topic] = []entities.ID{"ann"}
+		w.followers[topic] = []records.ID{"ann"}
 		run()
 		require.NoError(t, w.Announce(t.Context(), topic))
 		later(59 * time.Second)
@@ -300,7 +299,7 @@ func TestACrash(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, w *world, run func() (*followers.Job, func())) {
 		for i := range 600 {
-			w.followers[topic] = append(w.followers[topic], entities.ID(strconv.Itoa(i)))
+			w.followers[topic] = append(w.followers[topic], records.ID(strconv.Itoa(i)))
 		}
 		_, stop := run()
 		w.mu.Lock()
@@ -335,7 +334,7 @@ func TestWhatFails(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, w *world, run func() (*followers.Job, func())) {
 		const slow, unlisted = "notifications:author:slow", "notifications:shout:unlisted"
-		w.followers[topic], w.followers[slow] = []entities.ID{"ann", "strict"}, []entities.ID{"down"}
+		w.followers[topic], w.followers[slow] = []records.ID{"ann", "strict"}, []records.ID{"down"}
 		w.fail = func(name string) error {
 			switch name {
 			case "notifications:down":
@@ -361,7 +360,7 @@ func TestWhatFails(t *testing.T) {
 			require.Zero(t, acked, "nothing is dropped: %s", name)
 		}
 		w.mu.Lock()
-		w.fail, w.followers[unlisted] = nil, []entities.ID{"bob"}
+		w.fail, w.followers[unlisted] = nil, []records.ID{"bob"}
 		w.mu.Unlock()
 		later(time.Minute)
 		for user, want := range map[string]string{"down": "s1", "bob": "u1"} {
@@ -376,7 +375,7 @@ func TestWhatFails(t *testing.T) {
 func TestANewSource(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, w *world, run func() (*followers.Job, func())) {
-		w.followers[topic], w.unfollowed = []entities.ID{"ann"}, topic
+		w.followers[topic], w.unfollowed = []records.ID{"ann"}, topic
 		j, stop := run()
 		for range 2 {
 			w.publish(t, topic, "m"+strconv.Itoa(w.asked+1))
@@ -400,10 +399,10 @@ func TestManyFollowers(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, w *world, run func() (*followers.Job, func())) {
 		for i := range 100_000 {
-			w.followers[topic] = append(w.followers[topic], entities.ID(strconv.Itoa(i)))
+			w.followers[topic] = append(w.followers[topic], records.ID(strconv.Itoa(i)))
 		}
 		other := "notifications:topic:2"
-		w.followers[other] = []entities.ID{"ann", "bob", "eve"}
+		w.followers[other] = []records.ID{"ann", "bob", "eve"}
 		w.log[other] = []channel.Message{{ID: "large", Content: make([]byte, 3<<20)}}
 		require.NoError(t, w.Announce(t.Context(), other))
 		w.publish(t, topic, "m1")

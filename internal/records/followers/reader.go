@@ -12,7 +12,7 @@ import (
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/pace"
-	"github.com/tidemark-dev/tidemark/internal/records/entities"
+	"github.com/tidemark-dev/tidemark/internal/records"
 )
 
 // Bounds of a group of copies, which are sent to Redis together.
@@ -118,7 +118,7 @@ func (r *reader) copy(ctx context.Context, messages []channel.Message) error {
 }
 
 // deliver publishes messages on the channels of some followers, and retries those that fail with a temporary error.
-func (r *reader) deliver(ctx context.Context, group []entities.ID, drafts []channel.Draft) error {
+func (r *reader) deliver(ctx context.Context, group []records.ID, drafts []channel.Draft) error {
 	unread := make([]string, 0, len(group))
 	for _, id := range group {
 		name, err := Channel(string(id))

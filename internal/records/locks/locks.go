@@ -57,7 +57,7 @@ type Name struct {
 
 func (n Name) check() error { return cmp.Or(records.CheckID("op", n.Op), records.CheckID("id", n.ID)) }
 
-func (n Name) key() string { return records.Lock.Key(n.Op, n.ID) }
+func (n Name) key() string { return records.LockKind.Key(n.Op, n.ID) }
 
 // Request is a request to acquire or renew a lock.
 type Request struct {

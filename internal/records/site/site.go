@@ -16,8 +16,6 @@ import (
 
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/internal/records"
-	"github.com/tidemark-dev/tidemark/internal/records/counters"
-	"github.com/tidemark-dev/tidemark/internal/records/entities"
 	"github.com/tidemark-dev/tidemark/internal/records/followers"
 	"github.com/tidemark-dev/tidemark/internal/records/locks"
 	"github.com/tidemark-dev/tidemark/internal/strictjson"
@@ -25,12 +23,12 @@ import (
 
 // Site is a table of kinds. It is immutable.
 type Site struct {
-	Caches  *entities.Kinds
+	Caches  *records.CacheKinds
 	Sources followers.Sources // what users follow
 	Schema  string            // name of the JSON Schema of notifications; "": they are any JSON
 
 	Operations locks.Operations // that locks are for
-	Statistics counters.Names
+	Statistics records.StatsNames
 }
 
 // Schemas opens a JSON Schema by its name in a table.
@@ -210,19 +208,19 @@ func (t *table) operations() locks.Operations {
 }
 
 // names returns the names of statistics.
-func (t *table) names() counters.Names {
-	n := counters.Names{Metrics: t.Metrics}
+func (t *table) names() records.StatsNames {
+	n := records.StatsNames{Metrics: t.Metrics}
 	if t.Statistics != nil {
-		n.Entities = make([]counters.Entity, len(t.Statistics))
+		n.Entities = make([]records.StatsEntity, len(t.Statistics))
 	}
 	for i, e := range t.Statistics {
-		n.Entities[i] = counters.Entity(e)
+		n.Entities[i] = records.StatsEntity(e)
 	}
 	return n
 }
 
 // sources returns what users follow. Their lists are cached values.
-func (n *notifications) sources(caches *entities.Kinds) (followers.Sources, error) {
+func (n *notifications) sources(caches *records.CacheKinds) (followers.Sources, error) {
 	all := make(followers.Sources, len(n.Follow))
 	for i, f := range n.Follow {
 		all[i].Name = f.Name
@@ -245,11 +243,11 @@ func (n *notifications) sources(caches *entities.Kinds) (followers.Sources, erro
 }
 
 // caches builds the kinds of cached values.
-func (t *table) caches(open Schemas) (*entities.Kinds, error) {
+func (t *table) caches(open Schemas) (*records.CacheKinds, error) {
 	if len(t.Caches) > records.MaxCaches {
 		return nil, fmt.Errorf("kinds.caches: has %d kinds, at most %d are allowed", len(t.Caches), records.MaxCaches)
 	}
-	list := make([]*entities.Kind, len(t.Caches))
+	list := make([]*records.CacheKind, len(t.Caches))
 	for i, c := range t.Caches {
 		kind, err := c.kind(open)
 		if err != nil {
@@ -257,15 +255,15 @@ func (t *table) caches(open Schemas) (*entities.Kinds, error) {
 		}
 		list[i] = kind
 	}
-	kinds, err := entities.NewKinds(list)
+	kinds, err := records.NewCacheKinds(list)
 	if err != nil {
 		return nil, inCaches(err)
 	}
 	return kinds, nil
 }
 
-func (c *cached) kind(open Schemas) (*entities.Kind, error) {
-	d := entities.Definition{
+func (c *cached) kind(open Schemas) (*records.CacheKind, error) {
+	d := records.Definition{
 		Name: c.Name, Key: c.Key, TTL: time.Duration(c.TTL), MaxBytes: int(c.MaxBytes), Secret: c.Secret,
 		Value: c.Value, IDs: c.IDs, Prefixes: c.Prefixes, Tags: c.Tags, Shards: c.Shards, Description: c.Description,
 	}
@@ -275,5 +273,5 @@ func (c *cached) kind(open Schemas) (*entities.Kind, error) {
 			return nil, fmt.Errorf("schema: %w", err)
 		}
 	}
-	return entities.New(d)
+	return records.NewCacheKind(d)
 }

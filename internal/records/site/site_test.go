@@ -11,8 +11,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/fault"
-	"github.com/tidemark-dev/tidemark/internal/records/counters"
-	"github.com/tidemark-dev/tidemark/internal/records/entities"
+	"github.com/tidemark-dev/tidemark/internal/records"
 	"github.com/tidemark-dev/tidemark/internal/records/locks"
 	"github.com/tidemark-dev/tidemark/internal/records/site"
 )
@@ -50,7 +49,7 @@ func TestParse(t *testing.T) {
 		"locks": [{"name": "sort", "ttl": "1m", "maxTTL": "2m"}],
 		"statistics": [{"name": "orders", "fields": ["paid"]}], "metrics": []}`), open)
 	require.NoError(t, err)
-	kind := func(name string) *entities.Kind {
+	kind := func(name string) *records.CacheKind {
 		k, err := s.Caches.Find(name)
 		require.NoError(t, err)
 		return k
@@ -65,7 +64,7 @@ func TestParse(t *testing.T) {
 	require.True(t, found.Prefixes() && !product.Prefixes())
 
 	for _, c := range []struct {
-		kind        *entities.Kind
+		kind        *records.CacheKind
 		value       string
 		field, want string
 	}{
@@ -114,13 +113,13 @@ func TestParse(t *testing.T) {
 	require.False(t, s.Sources.Followed("notifications:topic:7"))
 
 	require.Equal(t, locks.Operations{{Name: "sort", TTL: time.Minute, MaxTTL: 2 * time.Minute}}, s.Operations)
-	require.Equal(t, counters.Names{Entities: []counters.Entity{{Name: "orders", Fields: []string{"paid"}}},
+	require.Equal(t, records.StatsNames{Entities: []records.StatsEntity{{Name: "orders", Fields: []string{"paid"}}},
 		Metrics: []string{}}, s.Statistics)
 
 	none, err := site.Parse([]byte(`{}`), open)
 	require.NoError(t, err)
 	require.Nil(t, none.Operations)
-	require.Equal(t, counters.Names{}, none.Statistics)
+	require.Equal(t, records.StatsNames{}, none.Statistics)
 	require.Empty(t, none.Caches.All())
 	require.Empty(t, none.Sources)
 }

@@ -31,8 +31,8 @@ func TestKinds(t *testing.T) {
 		require.NoError(t, err)
 		require.Same(t, k.Kind, found)
 	}
-	for _, kind := range []*records.Kind{records.Session, records.Setting, records.CacheLoad, records.CacheTag,
-		records.Viewed} {
+	for _, kind := range []*records.Kind{records.SessionKind, records.SettingKind, records.CacheLoadKind, records.CacheTagKind,
+		records.ViewedKind} {
 		_, err := tier.Describe(kind)
 		require.ErrorIs(t, err, tier.ErrKind)
 		_, err = tier.Find(site.Community().Caches.Table, kind.Name)

@@ -1,8 +1,8 @@
-// Package tier puts the values of package cache into the sharded read tier of package shard.
+// Package tier puts cached values into the sharded read tier of package shard.
 //
 //   - [Describe] describes the values of a kind to nodes and clients.
 //   - A [Source] is the data of a node: it loads the values of an interval and follows their changes.
-//   - A [Through] is a cache.Store that reads through nodes.
+//   - A [Through] is a records.CacheStore that reads through nodes.
 //
 // Package storage/redis/records reads the values in Redis, and announces changes: each write names its IDs on the
 // durable channel of its kind, before and after it.

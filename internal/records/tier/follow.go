@@ -220,7 +220,7 @@ func (f *follower) note(ctx context.Context, m *channel.Message) error {
 	return nil
 }
 
-// others reports whether an ID isn't in the interval, or is invalid in package cache.
+// others reports whether an ID isn't in the interval, or is invalid for cached values.
 func (f *follower) others(id string) bool {
 	return !f.in.Contains(shard.HashString(id)) || records.CheckQuery("id", id) != nil
 }

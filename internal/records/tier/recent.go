@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tidemark-dev/tidemark/internal/records/cache"
+	"github.com/tidemark-dev/tidemark/internal/records"
 )
 
 // Bounds of recent.
@@ -35,7 +35,7 @@ type changes struct {
 
 // written is a value that this process has put, or, without Found, that it has removed.
 type written struct {
-	cache.Entry
+	records.Entry
 
 	ends time.Time // zero: never
 }
@@ -47,7 +47,7 @@ type writers struct {
 	last  bool // theirs is the last change that was reported
 }
 
-// changed records that a value has changed. For own see cache.Store's Listen.
+// changed records that a value has changed. For own see records.CacheStore's Listen.
 func (r *recent) changed(id string, own bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -169,12 +169,12 @@ func (r *recent) remove(from map[string][]byte) map[string][]byte {
 
 // written returns what this process has written last, if nothing has changed it since, as far as it knows; and the
 // other IDs.
-func (r *recent) written(ids []string) (own map[string]cache.Entry, others []string) {
+func (r *recent) written(ids []string) (own map[string]records.Entry, others []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := time.Now()
 	r.turn(now)
-	own = map[string]cache.Entry{}
+	own = map[string]records.Entry{}
 	for _, id := range ids {
 		w, ok := r.young.ids[id]
 		if !ok {
@@ -184,7 +184,7 @@ func (r *recent) written(ids []string) (own map[string]cache.Entry, others []str
 		case w == nil:
 			others = append(others, id)
 		case !w.ends.IsZero() && !now.Before(w.ends):
-			own[id] = cache.Entry{}
+			own[id] = records.Entry{}
 		default:
 			own[id] = w.Entry
 		}

@@ -18,7 +18,7 @@ import (
 	"github.com/tidemark-dev/tidemark/shard"
 )
 
-// Values reads the values of a kind from the store of package cache.
+// Values reads the cached values of a kind from their store.
 type Values interface {
 	// Walk returns a walk over the IDs that have values.
 	Walk(kind *records.Kind) Walk

@@ -10,7 +10,6 @@ import (
 
 	"github.com/tidemark-dev/tidemark/internal/pace"
 	"github.com/tidemark-dev/tidemark/internal/records"
-	"github.com/tidemark-dev/tidemark/internal/records/cache"
 )
 
 // Client reads from the nodes of one kind. *shard.Client implements it.
@@ -57,7 +56,7 @@ const (
 
 // ThroughOptions configures a Through.
 type ThroughOptions struct {
-	Store   cache.Store              // has all values; needed
+	Store   records.CacheStore       // has all values; needed
 	Clients map[*records.Kind]Client // of the kinds that are read through the tier
 	// Timeout is how long nodes may take until Redis is asked as well, and Redis until nodes are; zero: DefaultTimeout.
 	Timeout time.Duration
@@ -75,14 +74,14 @@ type ThroughOptions struct {
 // answer then, or fails, it returns what it has put or invalidated by ID in these seconds, up to 8 MiB of values of
 // each kind, and reads others from nodes.
 type Through struct {
-	cache.Store
+	records.CacheStore
 
 	o         ThroughOptions
 	kinds     map[*records.Kind]*through
 	listening atomic.Bool // Run is
 }
 
-var _ cache.Store = (*Through)(nil)
+var _ records.CacheStore = (*Through)(nil)
 
 // NewThrough returns a store that reads through the tier while Run runs, and from its store alone otherwise.
 func NewThrough(o ThroughOptions) *Through {
@@ -90,7 +89,7 @@ func NewThrough(o ThroughOptions) *Through {
 	if o.Metrics == nil {
 		o.Metrics = noMetrics{}
 	}
-	t := &Through{Store: o.Store, o: o, kinds: map[*records.Kind]*through{}}
+	t := &Through{CacheStore: o.Store, o: o, kinds: map[*records.Kind]*through{}}
 	for kind, client := range o.Clients {
 		t.kinds[kind] = &through{client: client}
 	}
@@ -108,17 +107,17 @@ func (t *Through) Run(ctx context.Context) error {
 	return nil
 }
 
-// Read implements cache.Store.
-func (t *Through) Read(ctx context.Context, kind *records.Kind, ids []string) ([]cache.Entry, error) {
+// Read implements records.CacheStore.
+func (t *Through) Read(ctx context.Context, kind *records.Kind, ids []string) ([]records.Entry, error) {
 	k := t.kinds[kind]
 	if k == nil || len(ids) == 0 || !t.listening.Load() {
-		return t.Store.Read(ctx, kind, ids)
+		return t.CacheStore.Read(ctx, kind, ids)
 	}
 	asked := t.ask(ctx, kind, k, ids)
 	if asked.err != nil {
 		return nil, asked.err
 	}
-	entries, rest, at := make([]cache.Entry, len(ids)), []string(nil), []int(nil)
+	entries, rest, at := make([]records.Entry, len(ids)), []string(nil), []int(nil)
 	for i, id := range ids {
 		if value, ok := asked.nodes[id]; ok {
 			entries[i] = inTier(value)
@@ -147,9 +146,9 @@ func (t *Through) Read(ctx context.Context, kind *records.Kind, ids []string) ([
 // attempt is the outcome of asking nodes.
 type attempt struct {
 	nodes  map[string][]byte
-	redis  map[string]cache.Entry // of all IDs that nodes were asked for, if Redis answered first
-	failed bool                   // nodes failed, and Redis wasn't asked
-	err    error                  // nodes and Redis failed
+	redis  map[string]records.Entry // of all IDs that nodes were asked for, if Redis answered first
+	failed bool                     // nodes failed, and Redis wasn't asked
+	err    error                    // nodes and Redis failed
 }
 
 // ask reads IDs from nodes, except for those that are read from Redis first. If nodes don't answer in time it reads
@@ -162,13 +161,13 @@ func (t *Through) ask(ctx context.Context, kind *records.Kind, k *through, ids [
 	}
 	both, cancel := context.WithCancel(ctx)
 	defer cancel()
-	var entries []cache.Entry
+	var entries []records.Entry
 	late := make(chan error, 1)
 	timer := time.AfterFunc(t.o.Timeout, func() {
 		defer cancel()
 		began := time.Now()
 		var err error
-		entries, err = t.Store.Read(both, kind, wanted)
+		entries, err = t.CacheStore.Read(both, kind, wanted)
 		late <- err
 		if err != nil {
 			pace.Sleep(both, patience-time.Since(began))
@@ -187,7 +186,7 @@ func (t *Through) ask(ctx context.Context, kind *records.Kind, k *through, ids [
 			return a
 		}
 		k.fail(time.Now())
-		a.redis = make(map[string]cache.Entry, len(wanted))
+		a.redis = make(map[string]records.Entry, len(wanted))
 		for i, id := range wanted {
 			a.redis[id] = entries[i]
 		}
@@ -199,11 +198,11 @@ func (t *Through) ask(ctx context.Context, kind *records.Kind, k *through, ids [
 }
 
 // readRedis reads IDs from Redis. If Redis doesn't answer in time, or fails, it looks for them without Redis as well.
-func (t *Through) readRedis(ctx context.Context, kind *records.Kind, k *through, ids []string) (entries []cache.Entry,
+func (t *Through) readRedis(ctx context.Context, kind *records.Kind, k *through, ids []string) (entries []records.Entry,
 	withoutRedis bool, err error) {
 	both, cancel := context.WithCancel(ctx)
 	defer cancel()
-	late, failed := make(chan []cache.Entry, 1), make(chan struct{})
+	late, failed := make(chan []records.Entry, 1), make(chan struct{})
 	timer := time.AfterFunc(t.o.Timeout, func() {
 		others := t.withoutRedis(both, k, ids, failed)
 		late <- others
@@ -211,7 +210,7 @@ func (t *Through) readRedis(ctx context.Context, kind *records.Kind, k *through,
 			cancel()
 		}
 	})
-	entries, err = t.Store.Read(both, kind, ids)
+	entries, err = t.CacheStore.Read(both, kind, ids)
 	onTime := timer.Stop()
 	if err == nil {
 		return entries, false, nil
@@ -231,7 +230,7 @@ func (t *Through) readRedis(ctx context.Context, kind *records.Kind, k *through,
 
 // withoutRedis returns entries that this process has written, and values of nodes; nil unless it finds all. failed is
 // closed when Redis has failed.
-func (t *Through) withoutRedis(ctx context.Context, k *through, ids []string, failed <-chan struct{}) []cache.Entry {
+func (t *Through) withoutRedis(ctx context.Context, k *through, ids []string, failed <-chan struct{}) []records.Entry {
 	if !k.await(ctx, ids, failed) {
 		return nil
 	}
@@ -250,7 +249,7 @@ func (t *Through) withoutRedis(ctx context.Context, k *through, ids []string, fa
 		defer timer.Stop()
 		found, _ = k.client.Get(ctx, others) // the error doesn't matter if it has all
 	}
-	entries := make([]cache.Entry, len(ids))
+	entries := make([]records.Entry, len(ids))
 	for i, id := range ids {
 		if e, ok := own[id]; ok {
 			entries[i] = e
@@ -266,30 +265,32 @@ func (t *Through) withoutRedis(ctx context.Context, k *through, ids []string, fa
 	return entries
 }
 
-// Put implements cache.Store.
-func (t *Through) Put(ctx context.Context, v cache.Value) error {
+// Put implements records.CacheStore.
+func (t *Through) Put(ctx context.Context, v records.Value) error {
 	k := t.kinds[v.Key.Kind]
 	if k == nil {
-		return t.Store.Put(ctx, v)
+		return t.CacheStore.Put(ctx, v)
 	}
 	w := &written{Entry: inTier(bytes.Clone(v.Bytes))}
 	if v.TTL > 0 {
 		w.ends = time.Now().Add(v.TTL)
 	}
-	return k.write(w, []string{v.Key.ID}, func() error { return t.Store.Put(ctx, v) })
+	return k.write(w, []string{v.Key.ID}, func() error { return t.CacheStore.Put(ctx, v) })
 }
 
-// Invalidate implements cache.Store.
+// Invalidate implements records.CacheStore.
 func (t *Through) Invalidate(ctx context.Context, kind *records.Kind, ids []string) error {
 	k := t.kinds[kind]
 	if k == nil {
-		return t.Store.Invalidate(ctx, kind, ids)
+		return t.CacheStore.Invalidate(ctx, kind, ids)
 	}
-	return k.write(&written{}, ids, func() error { return t.Store.Invalidate(ctx, kind, ids) })
+	return k.write(&written{}, ids, func() error { return t.CacheStore.Invalidate(ctx, kind, ids) })
 }
 
 // inTier returns the entry of a value that is answered without Redis.
-func inTier(value []byte) cache.Entry { return cache.Entry{Found: true, Bytes: value, Shards: true} }
+func inTier(value []byte) records.Entry {
+	return records.Entry{Found: true, Bytes: value, Shards: true}
+}
 
 type noMetrics struct{}
 

@@ -14,14 +14,13 @@ import (
 
 	"github.com/tidemark-dev/tidemark/internal/pace"
 	"github.com/tidemark-dev/tidemark/internal/records"
-	"github.com/tidemark-dev/tidemark/internal/records/cache"
 	"github.com/tidemark-dev/tidemark/internal/records/site"
 	"github.com/tidemark-dev/tidemark/internal/records/tier"
 )
 
 // behind is a store that has every value, for reads that bypass nodes.
 type behind struct {
-	cache.Store // other methods panic
+	records.CacheStore // other methods panic
 
 	mu      sync.Mutex
 	reads   [][]string
@@ -38,7 +37,7 @@ const hung = 5 * time.Second
 
 var errHung = errors.New("redis doesn't answer")
 
-func (b *behind) Read(ctx context.Context, _ *records.Kind, ids []string) (entries []cache.Entry, err error) {
+func (b *behind) Read(ctx context.Context, _ *records.Kind, ids []string) (entries []records.Entry, err error) {
 	b.mu.Lock()
 	b.reads = append(b.reads, ids)
 	b.mu.Unlock()
@@ -49,7 +48,7 @@ func (b *behind) Read(ctx context.Context, _ *records.Kind, ids []string) (entri
 		return nil, errHung
 	}
 	for _, id := range ids {
-		entries = append(entries, cache.Entry{Found: true, Bytes: []byte("redis " + id)})
+		entries = append(entries, records.Entry{Found: true, Bytes: []byte("redis " + id)})
 	}
 	return entries, b.fail
 }
@@ -59,7 +58,9 @@ func (b *behind) Listen(_ *records.Kind, changed func(id string, own bool)) (sto
 	return func() {}
 }
 
-func (b *behind) Put(_ context.Context, v cache.Value) error { return b.write(!b.overtaken, v.Key.ID) }
+func (b *behind) Put(_ context.Context, v records.Value) error {
+	return b.write(!b.overtaken, v.Key.ID)
+}
 
 func (b *behind) Invalidate(_ context.Context, _ *records.Kind, ids []string) error {
 	return b.write(true, ids...)
@@ -140,15 +141,15 @@ func throughStore(t *testing.T, n *nodes, c counts, test func(t *testing.T, b *b
 }
 
 // requireEvents requires that only values of Redis are counted as Redis's.
-func requireEvents(t *testing.T, entries []cache.Entry) {
+func requireEvents(t *testing.T, entries []records.Entry) {
 	t.Helper()
 	for _, e := range entries {
-		want := cache.HitShards
+		want := records.HitShards
 		switch {
 		case !e.Found:
-			want = cache.Miss
+			want = records.Miss
 		case strings.HasPrefix(string(e.Bytes), "redis "):
-			want = cache.HitRedis
+			want = records.HitRedis
 		}
 		require.Equal(t, want, e.Event(), string(e.Bytes))
 	}
@@ -288,8 +289,8 @@ func TestThroughReadsItsWrites(t *testing.T) {
 }
 
 // author is a value that is permanent.
-func author(id, value string) cache.Value {
-	return cache.Value{Key: cache.Key{Kind: site.Kind("author"), ID: id}, Bytes: []byte(value)}
+func author(id, value string) records.Value {
+	return records.Value{Key: records.CacheKey{Kind: site.Kind("author"), ID: id}, Bytes: []byte(value)}
 }
 
 // changeManyAfter changes as many others as are remembered, some seconds after a write.
@@ -396,8 +397,8 @@ func TestThroughHasItsWrites(t *testing.T) {
 	n, c := &nodes{has: all("1", "2", "3", "4")}, counts{}
 	throughStore(t, n, c, func(t *testing.T, b *behind, s *tier.Through) {
 		put := func(id, value string, ttl time.Duration) error {
-			return s.Put(t.Context(), cache.Value{
-				Key: cache.Key{Kind: site.Kind("author"), ID: id}, Bytes: []byte(value), TTL: ttl,
+			return s.Put(t.Context(), records.Value{
+				Key: records.CacheKey{Kind: site.Kind("author"), ID: id}, Bytes: []byte(value), TTL: ttl,
 			})
 		}
 		require.NoError(t, put("1", "a", 0))

@@ -31,8 +31,8 @@ func (s *Service) PutTokens(ctx context.Context, of Owner, t Tokens) (Ends, erro
 		kind        *records.Kind
 		to          *[]byte
 	}{
-		{"accessToken", t.Access, records.OAuthAccess, &sealed.Access},
-		{"refreshToken", t.Refresh, records.OAuthRefresh, &sealed.Refresh},
+		{"accessToken", t.Access, records.OAuthAccessKind, &sealed.Access},
+		{"refreshToken", t.Refresh, records.OAuthRefreshKind, &sealed.Refresh},
 	} {
 		if len(token.text) > MaxTokenBytes || !records.IsText(token.text) {
 			return Ends{}, invalid(token.field, fmt.Sprintf("must be text of at most %d bytes", MaxTokenBytes))
@@ -63,10 +63,10 @@ func (s *Service) Tokens(ctx context.Context, of Owner) (Tokens, error) {
 		return Tokens{}, fmt.Errorf("get OAuth tokens: %w", err)
 	}
 	t := Tokens{Ends: sealed.Ends}
-	if t.Access, err = s.open(sealed.Access, of.Purpose(records.OAuthAccess)); err != nil {
+	if t.Access, err = s.open(sealed.Access, of.Purpose(records.OAuthAccessKind)); err != nil {
 		return Tokens{}, err
 	}
-	if t.Refresh, err = s.open(sealed.Refresh, of.Purpose(records.OAuthRefresh)); err != nil {
+	if t.Refresh, err = s.open(sealed.Refresh, of.Purpose(records.OAuthRefreshKind)); err != nil {
 		return Tokens{}, err
 	}
 	if t.Access == "" && t.Refresh == "" {

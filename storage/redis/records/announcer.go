@@ -15,7 +15,6 @@ import (
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/id"
 	"github.com/tidemark-dev/tidemark/internal/records"
-	"github.com/tidemark-dev/tidemark/internal/records/cache"
 	"github.com/tidemark-dev/tidemark/internal/records/tier"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/group"
 )
@@ -46,7 +45,7 @@ type Announcer struct {
 	group     *group.Group[string, tier.Change, struct{}]
 }
 
-var _ cache.Announcer = (*Announcer)(nil)
+var _ records.Announcer = (*Announcer)(nil)
 
 // NewAnnouncer returns an announcer for the kinds that are read through shards; changes of other kinds cost nothing.
 // limit is the time limit of an announcement. Close it.
@@ -84,9 +83,9 @@ func (a *Announcer) publish(ctx context.Context, channelName string, changes []t
 	return make([]struct{}, len(changes)), 0, err
 }
 
-// Announce implements cache.Announcer. If a write fails, or its end can't be announced, nodes read its values after
+// Announce implements records.Announcer. If a write fails, or its end can't be announced, nodes read its values after
 // tier.MaxWrite.
-func (a *Announcer) Announce(ctx context.Context, keys []cache.Key, write func(context.Context) error) error {
+func (a *Announcer) Announce(ctx context.Context, keys []records.CacheKey, write func(context.Context) error) error {
 	byKind := map[*records.Kind][]string{}
 	for _, key := range keys {
 		if a.kinds[key.Kind] && records.CheckQuery("id", key.ID) == nil { // nodes have no values of other kinds

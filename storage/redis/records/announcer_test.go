@@ -15,7 +15,6 @@ import (
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/records"
-	"github.com/tidemark-dev/tidemark/internal/records/cache"
 	"github.com/tidemark-dev/tidemark/internal/records/site"
 	domain "github.com/tidemark-dev/tidemark/internal/records/tier"
 	redisrecords "github.com/tidemark-dev/tidemark/storage/redis/records"
@@ -63,26 +62,26 @@ func (p *published) write(err error) func(context.Context) error {
 
 func TestAnnouncer(t *testing.T) {
 	t.Parallel()
-	author, topic := cache.Key{Kind: site.Kind("author"), ID: "1"}, cache.Key{Kind: site.Kind("topic"), ID: "2"}
+	author, topic := records.CacheKey{Kind: site.Kind("author"), ID: "1"}, records.CacheKey{Kind: site.Kind("topic"), ID: "2"}
 	unclear := fault.ErrUnavailable.WithCause(errors.New("a lost answer"))
 	for name, c := range map[string]struct {
-		keys        []cache.Key
+		keys        []records.CacheKey
 		fail, write error
 		want        []string
 		err         error
 	}{
-		"a write": {[]cache.Key{author}, nil, nil,
+		"a write": {[]records.CacheKey{author}, nil, nil,
 			[]string{"cache:author: 1", "write", "cache:author: over 1"}, nil},
-		"several values": {[]cache.Key{author, {Kind: site.Kind("author"), ID: `é"\`}}, nil, nil,
+		"several values": {[]records.CacheKey{author, {Kind: site.Kind("author"), ID: `é"\`}}, nil, nil,
 			[]string{`cache:author: 1 é"\`, "write", `cache:author: over 1 é"\`}, nil},
-		"a kind without a tier": {[]cache.Key{topic}, nil, nil, []string{"write"}, nil},
-		"some without one": {[]cache.Key{topic, author}, nil, nil,
+		"a kind without a tier": {[]records.CacheKey{topic}, nil, nil, []string{"write"}, nil},
+		"some without one": {[]records.CacheKey{topic, author}, nil, nil,
 			[]string{"cache:author: 1", "write", "cache:author: over 1"}, nil},
-		"no ID": {[]cache.Key{{Kind: site.Kind("author"), ID: "\xff"}}, nil, nil, []string{"write"}, nil},
-		"one that may be made": {[]cache.Key{author}, nil, unclear, []string{"cache:author: 1", "write"},
+		"no ID": {[]records.CacheKey{{Kind: site.Kind("author"), ID: "\xff"}}, nil, nil, []string{"write"}, nil},
+		"one that may be made": {[]records.CacheKey{author}, nil, unclear, []string{"cache:author: 1", "write"},
 			fault.ErrUnavailable},
-		"not announced":       {[]cache.Key{author}, errors.New("down"), nil, nil, fault.ErrUnavailable},
-		"refused to announce": {[]cache.Key{author}, fault.ErrStorageFull, nil, nil, fault.ErrStorageFull},
+		"not announced":       {[]records.CacheKey{author}, errors.New("down"), nil, nil, fault.ErrUnavailable},
+		"refused to announce": {[]records.CacheKey{author}, fault.ErrStorageFull, nil, nil, fault.ErrStorageFull},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -106,7 +105,7 @@ func TestAnnouncesSeveralKinds(t *testing.T) {
 		p := &published{}
 		a := redisrecords.NewAnnouncer(p, []*records.Kind{site.Kind("author"), site.Kind("topic")}, 5*time.Second)
 		defer a.Close()
-		keys := []cache.Key{{Kind: site.Kind("author"), ID: "1"}, {Kind: site.Kind("topic"), ID: "2"}}
+		keys := []records.CacheKey{{Kind: site.Kind("author"), ID: "1"}, {Kind: site.Kind("topic"), ID: "2"}}
 		require.NoError(t, a.Announce(t.Context(), keys, p.write(nil)))
 		require.ElementsMatch(t, []string{"cache:author: 1", "cache:topic: 2"}, p.log[:2])
 		require.Equal(t, "write", p.log[2])
@@ -124,8 +123,8 @@ func TestAnnouncesTogether(t *testing.T) {
 		var writers sync.WaitGroup
 		for i := range 3000 {
 			writers.Go(func() {
-				key := cache.Key{Kind: site.Kind("author"), ID: fmt.Sprint(i)}
-				err := a.Announce(t.Context(), []cache.Key{key}, p.write(nil))
+				key := records.CacheKey{Kind: site.Kind("author"), ID: fmt.Sprint(i)}
+				err := a.Announce(t.Context(), []records.CacheKey{key}, p.write(nil))
 				if err != nil {
 					t.Error(err)
 				}
@@ -135,9 +134,9 @@ func TestAnnouncesTogether(t *testing.T) {
 		require.Len(t, p.log, 9000)
 		require.Less(t, p.sent, 10)
 
-		keys := make([]cache.Key, 500) // of an invalidation by tag
+		keys := make([]records.CacheKey, 500) // of an invalidation by tag
 		for i := range keys {
-			keys[i] = cache.Key{Kind: site.Kind("author"), ID: strings.Repeat(`"`, records.MaxQueryBytes)}
+			keys[i] = records.CacheKey{Kind: site.Kind("author"), ID: strings.Repeat(`"`, records.MaxQueryBytes)}
 		}
 		require.NoError(t, a.Announce(t.Context(), keys, func(ctx context.Context) error {
 			until, ok := ctx.Deadline()

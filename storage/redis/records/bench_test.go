@@ -11,13 +11,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/internal/records"
-	"github.com/tidemark-dev/tidemark/internal/records/cache"
 	"github.com/tidemark-dev/tidemark/internal/records/site"
 	domain "github.com/tidemark-dev/tidemark/internal/records/tier"
 	"github.com/tidemark-dev/tidemark/shard"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	redisrecords "github.com/tidemark-dev/tidemark/storage/redis/records"
-	rediscache "github.com/tidemark-dev/tidemark/storage/redis/records/cache"
 	"github.com/tidemark-dev/tidemark/storage/redis/tracked"
 	"github.com/tidemark-dev/tidemark/test/redistest"
 )
@@ -31,7 +29,7 @@ func BenchmarkPut(b *testing.B) {
 			reads, err := tracked.Open(b.Context(), w.values, tracked.Options{})
 			require.NoError(b, err)
 			defer reads.Close()
-			store, announcer := rediscache.New(site.Community().Caches.Table, w.values, w.values, reads),
+			store, announcer := redisrecords.NewCaches(site.Community().Caches.Table, w.values, w.values, reads),
 				redisrecords.NewAnnouncer(w.channels, []*records.Kind{site.Kind("author")}, w.values.Timeout())
 			defer store.Close()
 			defer announcer.Close()
@@ -40,7 +38,7 @@ func BenchmarkPut(b *testing.B) {
 			b.RunParallel(func(pb *testing.PB) {
 				for i := 0; pb.Next(); i++ {
 					ctx := context.Background() //nolint:usetesting // RunParallel has no other
-					v := cache.Value{Key: cache.Key{Kind: kind, ID: fmt.Sprint(i % 1000)}, Bytes: []byte("value")}
+					v := records.Value{Key: records.CacheKey{Kind: kind, ID: fmt.Sprint(i % 1000)}, Bytes: []byte("value")}
 					if err := store.Put(ctx, v); err != nil {
 						b.Error(err)
 					}

@@ -11,9 +11,8 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/internal/records/counters"
+	"github.com/tidemark-dev/tidemark/internal/records"
 	"github.com/tidemark-dev/tidemark/internal/records/sessions"
-	"github.com/tidemark-dev/tidemark/internal/records/settings"
 	"github.com/tidemark-dev/tidemark/internal/records/tokens"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
@@ -115,7 +114,7 @@ type settingsHarness struct {
 	client rueidis.Client
 }
 
-func (h settingsHarness) Store() settings.Store { return h.store }
+func (h settingsHarness) Store() records.SettingStore { return h.store }
 
 func (h settingsHarness) Lose(ctx context.Context, name string) error {
 	key := spelled(h.store.conn, "env_vars:{"+name+"}", "env_vars:"+name)
@@ -175,11 +174,11 @@ type countersHarness struct {
 	conn  *redis.Conn
 }
 
-func (h countersHarness) Views() counters.ViewStore { return h.store }
+func (h countersHarness) Views() records.ViewStore { return h.store }
 
-func (h countersHarness) Stats() counters.StatsStore { return h.store }
+func (h countersHarness) Stats() records.StatsStore { return h.store }
 
-func (h countersHarness) States() counters.StateStore { return h.store.States() }
+func (h countersHarness) States() records.StateStore { return h.store.States() }
 
 func (h countersHarness) do(ctx context.Context, command, key string, args ...string) error {
 	c := h.conn.Client()
@@ -190,7 +189,7 @@ func (h countersHarness) SpoilViews(ctx context.Context, id string) error {
 	return h.do(ctx, "RPUSH", spelled(h.conn, "viewed:{"+id+"}", "viewed:"+id), "x")
 }
 
-func (h countersHarness) Earlier(ctx context.Context, of counters.Series, start time.Time, value int64) error {
+func (h countersHarness) Earlier(ctx context.Context, of records.Series, start time.Time, value int64) error {
 	window, n := ":"+of.Timeframe.Name+":"+strconv.FormatInt(start.Unix(), 10), strconv.FormatInt(value, 10)
 	if of.Fields {
 		return h.do(ctx, "HSET", spelled(h.conn, "stats:{a%7D:%7Bb}", "stats:a%7D%3A%7Bb")+window, "a", n)

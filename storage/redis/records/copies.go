@@ -33,7 +33,7 @@ var _ followers.Store = (*Copies)(nil)
 func NewCopies(conn *redis.Conn) *Copies { return &Copies{conn: conn} }
 
 // pending returns the key.
-func (s *Copies) pending() string { return key(s.conn, records.PendingCopies) }
+func (s *Copies) pending() string { return key(s.conn, records.PendingCopiesKind) }
 
 // topic returns the sharded pub/sub channel of announcements, which is in the slot of the key.
 func (s *Copies) topic() string { return s.conn.Prefix() + "announced_copies:{all}" }

@@ -15,7 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/channel"
-	"github.com/tidemark-dev/tidemark/internal/records/entities"
+	"github.com/tidemark-dev/tidemark/internal/records"
 	domain "github.com/tidemark-dev/tidemark/internal/records/followers"
 	"github.com/tidemark-dev/tidemark/internal/records/site"
 	"github.com/tidemark-dev/tidemark/lease"
@@ -25,7 +25,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 	"github.com/tidemark-dev/tidemark/storage/redis/leases"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua/luatest"
-	"github.com/tidemark-dev/tidemark/storage/redis/records"
+	redisrecords "github.com/tidemark-dev/tidemark/storage/redis/records"
 	"github.com/tidemark-dev/tidemark/test/process"
 	"github.com/tidemark-dev/tidemark/test/redistest"
 	"github.com/tidemark-dev/tidemark/test/storagetest"
@@ -48,7 +48,7 @@ func TestCopies(t *testing.T) {
 	t.Parallel()
 	storagetest.Each(t, func(t *testing.T, r storagetest.Redis) {
 		conn, ctx := connect(t, r.URL), t.Context()
-		s := records.NewCopies(conn)
+		s := redisrecords.NewCopies(conn)
 		announced := make(chan string, 10_000)
 		storagetest.Watch(t, func(started func()) (stop func()) {
 			return s.Watch(func(name string) { announced <- name },
@@ -104,7 +104,7 @@ func TestCopiesPage(t *testing.T) {
 func TestCopiesAreBounded(t *testing.T) {
 	t.Parallel()
 	conn := connect(t, redistest.Standalone(t).URL())
-	s, key := records.NewCopies(conn), conn.Prefix()+"pending_copies:{all}"
+	s, key := redisrecords.NewCopies(conn), conn.Prefix()+"pending_copies:{all}"
 	add := []string{"ZADD", key}
 	for i := range domain.MaxPending {
 		add = append(add, "1", strconv.Itoa(i))
@@ -147,16 +147,16 @@ func service(conn *redis.Conn) (*channel.Service, error) {
 	return channel.NewService(channel.Options{
 		Store: store, Receipts: ring, Policies: policies, Limits: channel.DefaultLimits(),
 		Logger: slog.New(slog.DiscardHandler),
-		Copies: domain.NewAnnouncer(records.NewCopies(conn), site.Community().Sources),
+		Copies: domain.NewAnnouncer(redisrecords.NewCopies(conn), site.Community().Sources),
 	})
 }
 
 // list is the list of followers.
 type list struct{}
 
-func (list) Of(context.Context, string) (all []entities.ID, err error) {
+func (list) Of(context.Context, string) (all []records.ID, err error) {
 	for i := range followers {
-		all = append(all, entities.ID(strconv.Itoa(i)))
+		all = append(all, records.ID(strconv.Itoa(i)))
 	}
 	return all, nil
 }
@@ -184,7 +184,7 @@ func work() {
 	}
 	go func() { _ = s.Run(ctx) }()
 	_ = domain.NewJob(domain.Options{
-		Store: records.NewCopies(conn), Channels: s, Followers: list{}, Leases: manager, Metrics: printed{},
+		Store: redisrecords.NewCopies(conn), Channels: s, Followers: list{}, Leases: manager, Metrics: printed{},
 		Logger: log,
 	}).Run(ctx)
 }

@@ -3,7 +3,7 @@ package records
 import (
 	"time"
 
-	"github.com/tidemark-dev/tidemark/internal/records/counters"
+	"github.com/tidemark-dev/tidemark/internal/records"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 )
 
@@ -14,20 +14,20 @@ type Counters struct {
 }
 
 var (
-	_ counters.ViewStore  = (*Counters)(nil)
-	_ counters.StatsStore = (*Counters)(nil)
-	_ counters.StateStore = (*states)(nil)
+	_ records.ViewStore  = (*Counters)(nil)
+	_ records.StatsStore = (*Counters)(nil)
+	_ records.StateStore = (*states)(nil)
 )
 
 // NewCounters returns the counters in the Redis of a connection.
 func NewCounters(conn *redis.Conn) *Counters { return &Counters{conn: conn, now: time.Now} }
 
 // States returns the states in the same Redis.
-func (s *Counters) States() counters.StateStore { return &states{conn: s.conn} }
+func (s *Counters) States() records.StateStore { return &states{conn: s.conn} }
 
 var counterRefusals = redis.Refusals{
-	"RANGE":    counters.ErrRange,
-	"MANY":     counters.ErrManyFields,
-	"CONFLICT": counters.ErrImport,
-	"NONE":     counters.ErrNoState,
+	"RANGE":    records.ErrCounterRange,
+	"MANY":     records.ErrManyFields,
+	"CONFLICT": records.ErrImportConflict,
+	"NONE":     records.ErrNoState,
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/fault"
-	"github.com/tidemark-dev/tidemark/internal/records/counters"
+	"github.com/tidemark-dev/tidemark/internal/records"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua/luatest"
@@ -16,7 +16,7 @@ import (
 	"github.com/tidemark-dev/tidemark/test/storagetest"
 )
 
-var weekly = counters.Series{Name: "a", Timeframe: counters.Weekly, Fields: true}
+var weekly = records.Series{Name: "a", Timeframe: records.Weekly, Fields: true}
 
 // calls are one of each operation on "a".
 func (s *Counters) calls() []storetest.Call {
@@ -24,21 +24,21 @@ func (s *Counters) calls() []storetest.Call {
 	return []storetest.Call{
 		{Name: "add", Do: func(ctx context.Context) error {
 			flush++
-			return s.Add(ctx, counters.Flush{Process: "p", Number: flush}, []counters.Count{{ID: "a", Views: 1}})[0]
+			return s.Add(ctx, records.ViewFlush{Process: "p", Number: flush}, []records.ViewCount{{ID: "a", Views: 1}})[0]
 		}},
 		{Name: "change", Do: func(ctx context.Context) error {
-			return storagetest.ErrorOf(s.Change(ctx, counters.Change{Series: weekly, Values: map[string]int64{"n": 1},
+			return storagetest.ErrorOf(s.Change(ctx, records.StatsChange{Series: weekly, Values: map[string]int64{"n": 1},
 				ID: "1", Repeat: time.Hour}))
 		}},
 		{Name: "range", Do: func(ctx context.Context) error {
 			return storagetest.ErrorOf(s.Range(ctx, weekly, time.Time{}, time.Time{}))
 		}},
 		{Name: "patch", Do: func(ctx context.Context) error {
-			p := counters.Patch{Process: "a", ID: "b", Set: map[string]string{"x": "y"}, TTL: time.Hour}
+			p := records.StatePatch{Process: "a", ID: "b", Set: map[string]string{"x": "y"}, TTL: time.Hour}
 			return storagetest.ErrorOf(s.States().Patch(ctx, p))
 		}},
 		{Name: "import", Do: func(ctx context.Context) error {
-			return storagetest.ErrorOf(s.Import(ctx, counters.Part{At: 7, Total: 1, Views: map[string]int64{"a": 1}}))
+			return storagetest.ErrorOf(s.Import(ctx, records.ImportPart{At: 7, Total: 1, Views: map[string]int64{"a": 1}}))
 		}},
 		{Name: "slugs", Do: func(ctx context.Context) error { return s.AddSlugs(ctx, map[string]string{"slug": "a"}) }},
 		{Name: "totals",
@@ -62,8 +62,8 @@ func TestScripts(t *testing.T) {
 	}
 	require.Len(t, ours, 7)
 	storetest.RequireRefusals(t, counterRefusals, map[string]error{
-		"RANGE": counters.ErrRange, "MANY": counters.ErrManyFields, "CONFLICT": counters.ErrImport,
-		"NONE": counters.ErrNoState,
+		"RANGE": records.ErrCounterRange, "MANY": records.ErrManyFields, "CONFLICT": records.ErrImportConflict,
+		"NONE": records.ErrNoState,
 	})
 }
 
@@ -89,7 +89,7 @@ func TestCost(t *testing.T) {
 		require.NoError(t, c.Do(t.Context()), c.Name)
 		require.Equal(t, want[c.Name], m.Stats(t), c.Name)
 	}
-	patch := counters.Patch{Process: "p", ID: "1", Set: map[string]string{"a": "1", "b": "2"}, TTL: time.Hour}
+	patch := records.StatePatch{Process: "p", ID: "1", Set: map[string]string{"a": "1", "b": "2"}, TTL: time.Hour}
 	require.NoError(t, storagetest.ErrorOf(s.States().Patch(t.Context(), patch)))
 	patch.Replace = true
 	m.Reset(t)
@@ -104,14 +104,14 @@ func TestOtherClock(t *testing.T) {
 	s := NewCounters(conn)
 	for _, wrong := range []time.Duration{0, -1000 * time.Hour, 1000 * time.Hour, 8 * time.Hour} {
 		s.now = func() time.Time { return time.Now().Add(wrong) }
-		w, err := s.Change(t.Context(), counters.Change{Series: weekly, Values: map[string]int64{"n": 1},
+		w, err := s.Change(t.Context(), records.StatsChange{Series: weekly, Values: map[string]int64{"n": 1},
 			ID: wrong.String(), Repeat: time.Hour})
 		require.NoError(t, err)
 		require.WithinRange(t, time.Now(), w.Start, w.Start.Add(7*24*time.Hour))
 		for _, from := range []time.Time{{}, time.Unix(0, 0)} {
 			found, err := s.Range(t.Context(), weekly, from, time.Time{})
 			require.NoError(t, err)
-			require.Equal(t, []counters.Window{w}, found)
+			require.Equal(t, []records.StatsWindow{w}, found)
 		}
 	}
 }

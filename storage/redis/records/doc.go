@@ -1,6 +1,6 @@
 // Package records keeps records in Redis. docs/redis/records.md documents the keys and the scripts.
 //
-// There is one store for each subpackage of records, in the files of its name:
+// There is a store for each part of records, in the files of its name:
 //
 //   - [Sessions], and [SessionTracker], which reports their changes. A session and the set of its user's sessions have
 //     one slot, that of the user, and each operation is one script.
@@ -12,8 +12,9 @@
 //   - [NewLocks]: locks of applications are leases, whose names are their keys.
 //   - [Copies]: the channels with messages that must be copied to followers, in one sorted set. Each announcement is
 //     notified on a sharded pub/sub channel, so that waiting costs nothing.
-//   - [Values] reads cached values for the nodes of the read tier, and [Announcer] announces their changes. The values
-//     are those of the subpackage cache; announcements are messages of channels.
+//   - [Caches]: cached values, and their indexes.
+//   - [Values] reads cached values for the nodes of the read tier, and [Announcer] announces their changes.
+//     Announcements are messages of channels.
 //   - [KeySource] scans the keys of a Redis, for diagnostics. It goes from primary to primary with SCAN, whose
 //     COUNT bounds how long one call keeps Redis busy, keeps no more than one page in memory, and changes nothing.
 //
@@ -23,4 +24,30 @@
 // otherwise.
 //
 // Only the program uses it: nothing in it is promised to others.
+//
+// # Keys of cached values
+//
+// A value is a string under the key of its kind, readable by any program. Values with tags, and values that can be
+// found by the beginning of their ID, have entries in indexes: sorted sets in slots of their own, in the Redis of the
+// channels, which must not evict. So an evicting Redis for the values costs no entry.
+//
+// While such a value is being stored, another key in its slot, cache_load:{id}:kind, holds the token of the put: its
+// claim. An invalidation ends the claim, and the value is only stored while the claim lasts.
+//
+// # Order of the steps of cached values
+//
+// A put of an indexed value takes three steps: the claim, which removes an older value; the entries; storing the value,
+// if the claim is still there. An invalidation by tag or prefix takes three, too: it reads entries with their scores;
+// removes the values and the claims on them; removes the entries whose scores are still the same. Whatever the order in
+// which both meet:
+//
+//   - If the invalidation reads before the entry is added, the value counts as put after the invalidation, and its
+//     entry stays: adding it has changed its score.
+//   - If it reads after that, the claim was there already. It ends the claim before the value is stored, so that it
+//     isn't stored, or removes the value after that.
+//
+// So each value that is there has its entries. A process that ends between two steps leaves an entry without a value,
+// which ends by itself, or a value with its entries. An invalidation that failed in the middle has kept the entries of
+// values that it may not have removed, and is repeated. The two commands that remove one value are not atomic either:
+// the claim goes first, so that nothing can be stored after the value is gone.
 package records

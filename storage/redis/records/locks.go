@@ -14,10 +14,10 @@ var _ locks.Store = (*leases.Store)(nil)
 func NewLocks(conn *redis.Conn) *leases.Store {
 	of := func(k *records.Kind) func(name string) string {
 		return func(name string) string {
-			parts, _ := records.Lock.Parse(name) // of a name, which always is a key with braces
+			parts, _ := records.LockKind.Parse(name) // of a name, which always is a key with braces
 			return key(conn, k, parts...)
 		}
 	}
-	return leases.NewLayout(conn, leases.Layout{Holder: of(records.Lock), Topic: of(records.Lock),
-		Fence: of(records.LockFence)})
+	return leases.NewLayout(conn, leases.Layout{Holder: of(records.LockKind), Topic: of(records.LockKind),
+		Fence: of(records.LockFenceKind)})
 }

@@ -94,7 +94,7 @@ func (s suite) Forget(ctx context.Context, name string) error {
 	return nil
 }
 
-func lockOf(id string) string { return domain.Lock.Key("op", id) }
+func lockOf(id string) string { return domain.LockKind.Key("op", id) }
 
 // fenceOf spells the key of the fence out, so that it doesn't follow a mistake of the store.
 func fenceOf(name string) string { return strings.Replace(name, "lock:", "lock_fence:", 1) }
@@ -119,8 +119,8 @@ func (h *locksHarness) ttl(t *testing.T, key string) time.Duration {
 // hour.
 func TestTheKeyOfALock(t *testing.T) {
 	t.Parallel()
-	h, name := open(t, redistest.Standalone(t).URL()), domain.Lock.Key("resize", "7")
-	require.Equal(t, fenceOf(name), domain.LockFence.Key("resize", "7"))
+	h, name := open(t, redistest.Standalone(t).URL()), domain.LockKind.Key("resize", "7")
+	require.Equal(t, fenceOf(name), domain.LockFenceKind.Key("resize", "7"))
 	none := -2 * time.Millisecond
 	r := lease.Request{Name: name, Token: "a", TTL: 30 * time.Second}
 	for range 2 {
@@ -152,7 +152,7 @@ func TestTheKeyOfALock(t *testing.T) {
 // Nobody can renew or release it here, also not who has released the lock before.
 func TestLockOfAnotherProgram(t *testing.T) {
 	t.Parallel()
-	h, name := openPlain(t), domain.Lock.Key("resize", "7")
+	h, name := openPlain(t), domain.LockKind.Key("resize", "7")
 	mine := lease.Request{Name: name, Token: "mine", TTL: time.Minute}
 	before, err := h.Grant(t.Context(), mine)
 	require.NoError(t, err)
@@ -191,7 +191,7 @@ func TestLockOfAnotherProgram(t *testing.T) {
 // TestFencesOfLocksRise: fences rise also after Redis's clock was set back, while the last one is kept.
 func TestFencesOfLocksRise(t *testing.T) {
 	t.Parallel()
-	h, name := open(t, redistest.Standalone(t).URL()), domain.Lock.Key("resize", "7")
+	h, name := open(t, redistest.Standalone(t).URL()), domain.LockKind.Key("resize", "7")
 	later := time.Now().Add(24 * time.Hour)
 	require.NoError(t, h.do(t.Context(), "SET", fenceOf(name), fmt.Sprintf("%d 0 ", later.UnixMicro())).Error())
 	for i := range int64(3) {
@@ -211,8 +211,8 @@ func TestLocksOfAHalfMovedSlot(t *testing.T) {
 	t.Parallel()
 	c := storetest.StartTwoNodes(t)
 	s := records.NewLocks(c.Connect(t, redis.Options{Timeout: time.Minute}))
-	mine := lease.Request{Name: domain.Lock.Key("op", "1"), Token: "mine", TTL: time.Hour}
-	free := lease.Request{Name: domain.Lock.Key("op", "2"), Token: "other", TTL: time.Hour}
+	mine := lease.Request{Name: domain.LockKind.Key("op", "1"), Token: "mine", TTL: time.Hour}
+	free := lease.Request{Name: domain.LockKind.Key("op", "2"), Token: "other", TTL: time.Hour}
 	held, err := s.Grant(t.Context(), mine)
 	require.NoError(t, err)
 	last, err := s.Grant(t.Context(), free)
@@ -251,7 +251,7 @@ func TestLocksBesideOlderServers(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		server := func(label string) *leases.Store { return servers[rapid.SampledFrom(names).Draw(rt, label)] }
 		ids++
-		r := lease.Request{Name: domain.Lock.Key("op", strconv.Itoa(ids)), TTL: time.Minute}
+		r := lease.Request{Name: domain.LockKind.Key("op", strconv.Itoa(ids)), TTL: time.Minute}
 		last := uint64(0)
 		for i := range rapid.IntRange(1, 8).Draw(rt, "holders") {
 			earlier, ends := r.Token, rapid.Bool().Draw(rt, "ends by itself")
@@ -288,7 +288,7 @@ func TestLocksBesideOlderServers(t *testing.T) {
 
 func show(t *testing.T, h *locksHarness) {
 	t.Helper()
-	ctx, name := t.Context(), domain.Lock.Key("re}size", "a:{b}")
+	ctx, name := t.Context(), domain.LockKind.Key("re}size", "a:{b}")
 	require.Equal(t, "lock:{re%7Dsize}:a:%7Bb%7D", name)
 	free, err := h.Show(ctx, name)
 	require.NoError(t, err)
@@ -307,8 +307,8 @@ func show(t *testing.T, h *locksHarness) {
 	require.NoError(t, err)
 	require.Equal(t, granted.Fence, longer.Fence)
 	require.Greater(t, longer.Until, granted.Until.Add(50*time.Minute))
-	require.LessOrEqual(t, h.ttl(t, name), domain.Lock.TTL)
-	require.LessOrEqual(t, h.ttl(t, fenceOf(name)), domain.LockFence.TTL)
+	require.LessOrEqual(t, h.ttl(t, name), domain.LockKind.TTL)
+	require.LessOrEqual(t, h.ttl(t, fenceOf(name)), domain.LockFenceKind.TTL)
 	require.NoError(t, h.Release(ctx, name, "token"))
 	released, err := h.Show(ctx, name)
 	require.NoError(t, err)

@@ -13,8 +13,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	kinds "github.com/tidemark-dev/tidemark/internal/records"
-	domain "github.com/tidemark-dev/tidemark/internal/records/counters"
-	marks "github.com/tidemark-dev/tidemark/internal/records/settings"
 	"github.com/tidemark-dev/tidemark/lease"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
@@ -50,8 +48,8 @@ func turns(conn *redis.Conn) []turn {
 func counterTurns(s *records.Counters) []turn {
 	return []turn{
 		{"imports", func(ctx context.Context, n int64) error {
-			whole, err := s.Import(ctx, domain.Part{At: n, Total: 1, Views: map[string]int64{"imported": n}})
-			if err = expect("an import", domain.Imported{Records: 1, Complete: true, Current: true}, whole,
+			whole, err := s.Import(ctx, kinds.ImportPart{At: n, Total: 1, Views: map[string]int64{"imported": n}})
+			if err = expect("an import", kinds.Import{Records: 1, Complete: true, Current: true}, whole,
 				err); err != nil {
 				return err
 			}
@@ -74,7 +72,7 @@ func counterTurns(s *records.Counters) []turn {
 		{"states", func(ctx context.Context, n int64) error {
 			text := strconv.FormatInt(n, 10)
 			if _, err := s.States().Patch(ctx,
-				domain.Patch{Process: "state", ID: "1", Set: map[string]string{"n": text},
+				kinds.StatePatch{Process: "state", ID: "1", Set: map[string]string{"n": text},
 					TTL: time.Hour}); err != nil {
 				return err
 			}
@@ -85,7 +83,7 @@ func counterTurns(s *records.Counters) []turn {
 			if err := s.States().Delete(ctx, "state", "1"); err != nil {
 				return err
 			}
-			if _, err = s.States().Get(ctx, "state", "1"); errors.Is(err, domain.ErrNoState) {
+			if _, err = s.States().Get(ctx, "state", "1"); errors.Is(err, kinds.ErrNoState) {
 				err = nil
 			}
 			return err
@@ -94,16 +92,16 @@ func counterTurns(s *records.Counters) []turn {
 }
 
 func setting(ctx context.Context, s *records.Settings, n int64) error {
-	p := marks.Put{Name: "setting", Value: strconv.FormatInt(n, 10), Want: marks.Public, Usual: marks.Secret}
+	p := kinds.SettingPut{Name: "setting", Value: strconv.FormatInt(n, 10), Want: kinds.Public, Usual: kinds.Secret}
 	is, err := s.Put(ctx, p)
-	if err = expect("a put", marks.Public, is, err); err != nil {
+	if err = expect("a put", kinds.Public, is, err); err != nil {
 		return err
 	}
 	found, err := s.Read(ctx, []string{p.Name})
 	if err != nil {
 		return err
 	}
-	if err := expect("a setting", marks.Stored{Exists: true, Value: p.Value, Is: marks.Public}, found[0],
+	if err := expect("a setting", kinds.StoredSetting{Exists: true, Value: p.Value, Is: kinds.Public}, found[0],
 		nil); err != nil {
 		return err
 	}
@@ -133,7 +131,7 @@ func announcement(ctx context.Context, s *records.Copies) error {
 
 // locking returns the turns of a lock, which has two keys of a slot. Fences rise.
 func locking(conn *redis.Conn) turn {
-	s, name, fence := records.NewLocks(conn), kinds.Lock.Key("lock", "1"), uint64(0)
+	s, name, fence := records.NewLocks(conn), kinds.LockKind.Key("lock", "1"), uint64(0)
 	return turn{"locks", func(ctx context.Context, n int64) error {
 		mine := lease.Request{Name: name, Token: fmt.Sprint("mine", n), TTL: time.Minute}
 		granted, err := s.Grant(ctx, mine)
@@ -161,11 +159,11 @@ func locking(conn *redis.Conn) turn {
 // sums are turns that add 1, twice with the same ID or number. They use several keys of a slot.
 func sums(conn *redis.Conn) []turn {
 	s := records.NewCounters(conn)
-	series := domain.Series{Name: "sum", Timeframe: domain.Weekly, Fields: true}
+	series := kinds.Series{Name: "sum", Timeframe: kinds.Weekly, Fields: true}
 	return []turn{
 		{"changes", func(ctx context.Context, n int64) error {
 			for range 2 {
-				w, err := s.Change(ctx, domain.Change{Series: series, Values: map[string]int64{"n": 1},
+				w, err := s.Change(ctx, kinds.StatsChange{Series: series, Values: map[string]int64{"n": 1},
 					ID: fmt.Sprint(n), Repeat: time.Hour})
 				if err = expect("a sum", n, w.Values["n"], err); err != nil {
 					return err
@@ -179,8 +177,8 @@ func sums(conn *redis.Conn) []turn {
 		}},
 		{"views", func(ctx context.Context, n int64) error {
 			for range 2 {
-				if err := s.Add(ctx, domain.Flush{Process: "p", Number: uint64(n)},
-					[]domain.Count{{ID: "sum", Views: 1}})[0]; err != nil {
+				if err := s.Add(ctx, kinds.ViewFlush{Process: "p", Number: uint64(n)},
+					[]kinds.ViewCount{{ID: "sum", Views: 1}})[0]; err != nil {
 					return err
 				}
 			}

@@ -11,13 +11,13 @@ import (
 )
 
 func (s *Tokens) providerKeys(of tokens.Owner) []string {
-	return []string{s.key(records.OAuthAccess, of.User, of.Provider), s.key(records.OAuthRefresh, of.User, of.Provider)}
+	return []string{s.key(records.OAuthAccessKind, of.User, of.Provider), s.key(records.OAuthRefreshKind, of.User, of.Provider)}
 }
 
 // Put implements tokens.Providers.
 func (s *Tokens) Put(ctx context.Context, of tokens.Owner, t tokens.Sealed) (tokens.Ends, error) {
-	args := []string{string(t.Access), redis.Milliseconds(records.OAuthAccess.TTL), string(t.Refresh),
-		redis.Milliseconds(records.OAuthRefresh.TTL)}
+	args := []string{string(t.Access), redis.Milliseconds(records.OAuthAccessKind.TTL), string(t.Refresh),
+		redis.Milliseconds(records.OAuthRefreshKind.TTL)}
 	reply, err := s.conn.Run(ctx, putScript, s.providerKeys(of), args)
 	if err != nil {
 		return tokens.Ends{}, fmt.Errorf("put: %w", err)

@@ -52,7 +52,9 @@ var _ sessions.Store = (*Sessions)(nil)
 // NewSessions returns the sessions in the Redis of a connection.
 func NewSessions(conn *redis.Conn) *Sessions { return &Sessions{conn: conn} }
 
-func (s *Sessions) key(of sessions.Ref) string { return key(s.conn, records.Session, of.User, of.ID) }
+func (s *Sessions) key(of sessions.Ref) string {
+	return key(s.conn, records.SessionKind, of.User, of.ID)
+}
 
 // base returns what the keys of a user's sessions begin with, before their IDs.
 func (s *Sessions) base(user string) string {
@@ -61,7 +63,7 @@ func (s *Sessions) base(user string) string {
 }
 
 // set returns the key of the set of a user's sessions.
-func (s *Sessions) set(user string) string { return key(s.conn, records.UserSessions, user) }
+func (s *Sessions) set(user string) string { return key(s.conn, records.UserSessionsKind, user) }
 
 // Create implements sessions.Store.
 func (s *Sessions) Create(ctx context.Context, d sessions.Draft, r sessions.Rules) (sessions.Session, error) {
@@ -259,7 +261,7 @@ var _ credentials.Tracker = (*SessionTracker)(nil)
 
 // NewSessionTracker returns the sessions in the Redis of a connection and of a client that was opened with it.
 func NewSessionTracker(conn *redis.Conn, client *tracked.Client) *SessionTracker {
-	return &SessionTracker{client: client, kind: records.Session.In(conn.PlainKeys())}
+	return &SessionTracker{client: client, kind: records.SessionKind.In(conn.PlainKeys())}
 }
 
 // Read implements credentials.Tracker.

@@ -60,7 +60,7 @@ func TestSessionsPage(t *testing.T) {
 	t.Parallel()
 	const heading = "## Sessions"
 	scripts, rows := luatest.Scripts(t, "records/sessions"), storetest.KeyRows(t, "records", heading)
-	session, set := records.Session.Key("<user>", "<hash>"), records.UserSessions.Key("<user>")
+	session, set := records.SessionKind.Key("<user>", "<hash>"), records.UserSessionsKind.Key("<user>")
 	require.Equal(t, []string{session, set}, []string{rows[0].Key, rows[1].Key})
 	storetest.RequireScripts(t, "records", scripts)
 	storetest.RequireUses(t, rows, scripts, map[string][]string{

@@ -158,7 +158,7 @@ func TestRevokedAcrossAFailover(t *testing.T) {
 	stays, ends := other.hold(t, kept.Token), other.hold(t, revoked.Token)
 	require.NoError(t, first.service.Revoke(t.Context(), "ann", revoked.ID))
 	requireEnded(t, ends)
-	slot := cluster.Slot(records.UserSessions.Key("ann"))
+	slot := cluster.Slot(records.UserSessionsKind.Key("ann"))
 	var lost sessions.Issued
 	var goes context.Context
 	cluster.FailoverThatLoses(t, slot, func() {

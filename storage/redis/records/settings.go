@@ -13,7 +13,6 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/tidemark-dev/tidemark/internal/records"
-	"github.com/tidemark-dev/tidemark/internal/records/settings"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua"
 )
@@ -51,20 +50,20 @@ type Settings struct {
 	limit int
 }
 
-var _ settings.Store = (*Settings)(nil)
+var _ records.SettingStore = (*Settings)(nil)
 
 // NewSettings returns the settings in the Redis of a connection.
 func NewSettings(conn *redis.Conn) *Settings {
-	return &Settings{conn: conn, limit: settings.MaxSettings}
+	return &Settings{conn: conn, limit: records.MaxSettings}
 }
 
-func (s *Settings) index() string { return key(s.conn, records.Settings) }
+func (s *Settings) index() string { return key(s.conn, records.SettingsKind) }
 
-func (s *Settings) value(name string) string { return key(s.conn, records.Setting, name) }
+func (s *Settings) value(name string) string { return key(s.conn, records.SettingKind, name) }
 
-// Put implements settings.Store: the mark first, then the value, then the mark again if the setting is or was a secret.
+// Put implements records.SettingStore: the mark first, then the value, then the mark again if the setting is or was a secret.
 // After a crash in between, the setting is as secret as before or more so, and a repeat completes it.
-func (s *Settings) Put(ctx context.Context, p settings.Put) (settings.Secrecy, error) {
+func (s *Settings) Put(ctx context.Context, p records.SettingPut) (records.Secrecy, error) {
 	return s.put(ctx, p, func(ctx context.Context) error {
 		c := s.conn.Client()
 		return s.conn.Retry(ctx, "write a setting", func(ctx context.Context) error {
@@ -74,7 +73,7 @@ func (s *Settings) Put(ctx context.Context, p settings.Put) (settings.Secrecy, e
 }
 
 // put is Put with a function that writes the value.
-func (s *Settings) put(ctx context.Context, p settings.Put, write func(context.Context) error) (settings.Secrecy,
+func (s *Settings) put(ctx context.Context, p records.SettingPut, write func(context.Context) error) (records.Secrecy,
 	error) {
 	ctx, cancel := context.WithTimeout(ctx, putTime)
 	defer cancel()
@@ -83,8 +82,8 @@ func (s *Settings) put(ctx context.Context, p settings.Put, write func(context.C
 		return "", err
 	}
 	err = write(ctx)
-	if err == nil && alone && secrecy(mark) == settings.Secret {
-		p.Want = cmp.Or(p.Want, settings.Secret)
+	if err == nil && alone && secrecy(mark) == records.Secret {
+		p.Want = cmp.Or(p.Want, records.Secret)
 		mark, _, err = s.mark(ctx, p, mark)
 	}
 	return secrecy(mark), err
@@ -92,7 +91,7 @@ func (s *Settings) put(ctx context.Context, p settings.Put, write func(context.C
 
 // mark marks a setting. since is the caller's mark from before it wrote the value. alone is false if another put may
 // still write a secret value. If the index is full, mark sweeps it and tries again.
-func (s *Settings) mark(ctx context.Context, p settings.Put, since string) (mark string, alone bool, err error) {
+func (s *Settings) mark(ctx context.Context, p records.SettingPut, since string) (mark string, alone bool, err error) {
 	args := []string{p.Name, string(p.Want), string(p.Usual), since, strconv.Itoa(s.limit),
 		strconv.FormatInt(grace.Microseconds(), 10)}
 	for swept := false; ; swept = true {
@@ -118,21 +117,21 @@ func markOf(reply redis.Reply) (string, error) {
 		mark := d.Text()
 		return mark, d.End()
 	case statusFull:
-		return "", settings.ErrTooMany
+		return "", records.ErrManySettings
 	default:
 		return "", redis.Refusals(nil).Error(reply)
 	}
 }
 
 // secrecy returns the secrecy in a mark. Unmarked settings are secret.
-func secrecy(mark string) settings.Secrecy {
-	if is, _, _ := strings.Cut(mark, " "); is == string(settings.Public) {
-		return settings.Public
+func secrecy(mark string) records.Secrecy {
+	if is, _, _ := strings.Cut(mark, " "); is == string(records.Public) {
+		return records.Public
 	}
-	return settings.Secret
+	return records.Secret
 }
 
-// Delete implements settings.Store: the value first, then its mark, unless another put has marked it since or may still
+// Delete implements records.SettingStore: the value first, then its mark, unless another put has marked it since or may still
 // be writing. A mark that stays has no value, so that lists leave it out, and is removed when room is needed.
 func (s *Settings) Delete(ctx context.Context, name string) error {
 	marks, err := s.marks(ctx, []string{name})
@@ -211,14 +210,14 @@ func (s *Settings) all(ctx context.Context) (marks map[string]string, err error)
 	return marks, err
 }
 
-// Names implements settings.Store.
+// Names implements records.SettingStore.
 func (s *Settings) Names(ctx context.Context) ([]string, error) {
 	all, err := s.all(ctx)
 	return slices.Sorted(maps.Keys(all)), err
 }
 
-// Read implements settings.Store.
-func (s *Settings) Read(ctx context.Context, names []string) ([]settings.Stored, error) {
+// Read implements records.SettingStore.
+func (s *Settings) Read(ctx context.Context, names []string) ([]records.StoredSetting, error) {
 	if len(names) == 0 {
 		return nil, nil
 	}
@@ -244,13 +243,13 @@ func (s *Settings) Read(ctx context.Context, names []string) ([]settings.Stored,
 
 // stored returns the settings that were read. A value whose mark changed during its read counts as secret: it may be
 // about to be replaced.
-func stored(values []*string, before, after []string) []settings.Stored {
-	found := make([]settings.Stored, len(values))
+func stored(values []*string, before, after []string) []records.StoredSetting {
+	found := make([]records.StoredSetting, len(values))
 	for i, value := range values {
 		if value == nil {
 			continue
 		}
-		found[i] = settings.Stored{Exists: true, Value: *value, Is: settings.Secret}
+		found[i] = records.StoredSetting{Exists: true, Value: *value, Is: records.Secret}
 		if before[i] == after[i] {
 			found[i].Is = secrecy(after[i])
 		}
@@ -281,7 +280,7 @@ func (s *Settings) marks(ctx context.Context, names []string) (marks []string, e
 func (s *Settings) values(ctx context.Context, names []string) ([]*string, error) {
 	c, values := s.conn.Bulk(), make([]*string, len(names))
 	if len(names) > 1 {
-		_, release, err := s.conn.LargeRead(ctx, s.index(), len(names)*records.Setting.MaxBytes)
+		_, release, err := s.conn.LargeRead(ctx, s.index(), len(names)*records.SettingKind.MaxBytes)
 		if err != nil {
 			return nil, err
 		}

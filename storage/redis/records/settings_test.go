@@ -8,7 +8,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/internal/records/settings"
+	"github.com/tidemark-dev/tidemark/internal/records"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua/luatest"
@@ -32,24 +32,24 @@ func TestPutsThatEndEarly(t *testing.T) {
 	t.Parallel()
 	storetest.EachErrorReply(t, func(t *testing.T, f storetest.Faulty, text string) {
 		s := NewSettings(f.Conn)
-		put := func(ctx context.Context, value string, want settings.Secrecy) error {
-			_, err := s.Put(ctx, settings.Put{Name: "A", Value: value, Want: want, Usual: settings.Public})
+		put := func(ctx context.Context, value string, want records.Secrecy) error {
+			_, err := s.Put(ctx, records.SettingPut{Name: "A", Value: value, Want: want, Usual: records.Public})
 			return err
 		}
-		require.NoError(t, put(t.Context(), "public", settings.Public))
+		require.NoError(t, put(t.Context(), "public", records.Public))
 		f.Fail(text, "SET")
-		require.Error(t, put(storetest.Shortly(t), "secret", settings.Secret))
+		require.Error(t, put(storetest.Shortly(t), "secret", records.Secret))
 		f.Recover(t)
 		found, err := s.Read(t.Context(), []string{"A"})
 		require.NoError(t, err)
-		require.Equal(t, settings.Secret, found[0].Is, "its value may be on its way")
-		require.NoError(t, put(t.Context(), "secret", settings.Secret), "a repeat completes it")
+		require.Equal(t, records.Secret, found[0].Is, "its value may be on its way")
+		require.NoError(t, put(t.Context(), "secret", records.Secret), "a repeat completes it")
 		f.Fail(text, "SET")
-		require.Error(t, put(storetest.Shortly(t), "public", settings.Public))
+		require.Error(t, put(storetest.Shortly(t), "public", records.Public))
 		f.Recover(t)
 		found, err = s.Read(t.Context(), []string{"A"})
 		require.NoError(t, err)
-		require.Equal(t, settings.Secret, found[0].Is, "it is public only when its value is")
+		require.Equal(t, records.Secret, found[0].Is, "it is public only when its value is")
 	})
 }
 
@@ -58,14 +58,14 @@ func TestPublicIsForOwnValuesOnly(t *testing.T) {
 	t.Parallel()
 	l := storetest.NewLab(t)
 	s := NewSettings(l.Conn)
-	public := settings.Put{Name: "A", Value: "public", Want: settings.Public, Usual: settings.Secret}
-	put := func(p settings.Put) settings.Secrecy {
+	public := records.SettingPut{Name: "A", Value: "public", Want: records.Public, Usual: records.Secret}
+	put := func(p records.SettingPut) records.Secrecy {
 		is, err := s.Put(t.Context(), p)
 		require.NoError(t, err)
 		return is
 	}
-	for _, want := range []settings.Secrecy{settings.Secret, ""} {
-		secret := settings.Put{Name: "A", Value: "secret", Want: settings.Secret, Usual: settings.Secret}
+	for _, want := range []records.Secrecy{records.Secret, ""} {
+		secret := records.SettingPut{Name: "A", Value: "secret", Want: records.Secret, Usual: records.Secret}
 		put(secret)
 		secret.Want = want
 		mark, _, err := s.mark(t.Context(), public, "")
@@ -73,18 +73,18 @@ func TestPublicIsForOwnValuesOnly(t *testing.T) {
 		put(secret)
 		mark, _, err = s.mark(t.Context(), public, mark)
 		require.NoError(t, err)
-		require.Equal(t, settings.Secret, secrecy(mark), "the other one came in between")
-		require.Equal(t, settings.Public, put(public))
+		require.Equal(t, records.Secret, secrecy(mark), "the other one came in between")
+		require.Equal(t, records.Public, put(public))
 
-		secret.Want = settings.Secret
+		secret.Want = records.Secret
 		for range 2 { // writes its value later, or never
 			require.NoError(t, storagetest.ErrorOf2(s.mark(t.Context(), secret, "")))
 		}
-		require.Equal(t, settings.Secret, put(public), "the secret value may be on its way")
+		require.Equal(t, records.Secret, put(public), "the secret value may be on its way")
 		put(secret)
-		require.Equal(t, settings.Secret, put(public))
+		require.Equal(t, records.Secret, put(public))
 		require.NoError(t, settingsHarness{s, l.Node.Client()}.Age(t.Context(), grace))
-		require.Equal(t, settings.Public, put(public))
+		require.Equal(t, records.Public, put(public))
 	}
 }
 
@@ -93,7 +93,7 @@ func TestMarksOfValuesOnTheirWay(t *testing.T) {
 	t.Parallel()
 	l := storetest.NewLab(t)
 	s := NewSettings(l.Conn)
-	require.NoError(t, storagetest.ErrorOf2(s.mark(t.Context(), settings.Put{Name: "A", Usual: settings.Public}, "")))
+	require.NoError(t, storagetest.ErrorOf2(s.mark(t.Context(), records.SettingPut{Name: "A", Usual: records.Public}, "")))
 	require.NoError(t, s.Delete(t.Context(), "A"))
 	require.Equal(t, []string{"env_vars"}, l.Found(t))
 	require.NoError(t, settingsHarness{s, l.Node.Client()}.Age(t.Context(), grace))
@@ -113,8 +113,8 @@ return 1`
 	require.NoError(t, l.Node.Do(t, "EVAL", fill, "1", l.Conn.Prefix()+"env_vars").Error())
 	names, err := s.Names(t.Context())
 	require.NoError(t, err)
-	require.Len(t, names, settings.MaxSettings)
-	require.NoError(t, storagetest.ErrorOf(s.Put(t.Context(), settings.Put{Name: "MORE", Usual: settings.Public})),
+	require.Len(t, names, records.MaxSettings)
+	require.NoError(t, storagetest.ErrorOf(s.Put(t.Context(), records.SettingPut{Name: "MORE", Usual: records.Public})),
 		"the sweep removes them all")
 	names, err = s.Names(t.Context())
 	require.NoError(t, err)
@@ -125,9 +125,9 @@ func TestSettingsErrorsOfRedis(t *testing.T) {
 	t.Parallel()
 	node := redistest.Start(t, redistest.Options{})
 	s := NewSettings(storetest.Connect(t, redis.Options{URL: node.URL(), Logger: slog.New(slog.DiscardHandler)}))
-	require.NoError(t, storagetest.ErrorOf(s.Put(t.Context(), settings.Put{Name: "A", Usual: settings.Public})))
+	require.NoError(t, storagetest.ErrorOf(s.Put(t.Context(), records.SettingPut{Name: "A", Usual: records.Public})))
 	storetest.FillUp(t, node)
-	storetest.RequireFull(t, storagetest.ErrorOf(s.Put(t.Context(), settings.Put{Name: "B", Usual: settings.Public})))
+	storetest.RequireFull(t, storagetest.ErrorOf(s.Put(t.Context(), records.SettingPut{Name: "B", Usual: records.Public})))
 	require.NoError(t, s.Delete(t.Context(), "A"))
 	storetest.Set(t, node, "maxmemory", "0")
 	require.NoError(t, node.Do(t, "HSET", "env_vars:{B}", "a", "b").Error())
@@ -136,7 +136,7 @@ func TestSettingsErrorsOfRedis(t *testing.T) {
 	for _, err := range []error{
 		storagetest.ErrorOf(s.Names(t.Context())), storagetest.ErrorOf(s.Read(t.Context(), []string{"A"})),
 		s.Delete(t.Context(), "A"),
-		storagetest.ErrorOf(s.Put(t.Context(), settings.Put{Name: "A", Usual: settings.Public})),
+		storagetest.ErrorOf(s.Put(t.Context(), records.SettingPut{Name: "A", Usual: records.Public})),
 	} {
 		require.ErrorContains(t, err, "WRONGTYPE")
 		require.NotContains(t, strings.ToLower(err.Error()), "value of")
@@ -149,6 +149,6 @@ func TestSettingsDecoding(t *testing.T) {
 		"mark": func(r redis.Reply) error { return storagetest.ErrorOf(markOf(r)) },
 	}, map[string][]string{"mark": {`{'OK', 'secret 1'}`, `{'OPEN', 'secret 1 2'}`}},
 		map[string][]string{"mark": {`{'OK'}`, `{'OK', '1', '2'}`}})
-	storetest.RequireRefusals(t, redis.Refusals{"FULL": settings.ErrTooMany},
-		map[string]error{"FULL": settings.ErrTooMany})
+	storetest.RequireRefusals(t, redis.Refusals{"FULL": records.ErrManySettings},
+		map[string]error{"FULL": records.ErrManySettings})
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/records"
-	"github.com/tidemark-dev/tidemark/internal/records/counters"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua"
 )
@@ -26,10 +25,10 @@ var (
 const statusOther redis.Status = "OTHER"
 
 // seriesKey returns the key of a series, or that of one of its windows.
-func (s *Counters) seriesKey(of counters.Series, window ...time.Time) string {
-	kind, name := records.Metric, of.Timeframe.Name
+func (s *Counters) seriesKey(of records.Series, window ...time.Time) string {
+	kind, name := records.MetricKind, of.Timeframe.Name
 	if of.Fields {
-		kind = records.Stats
+		kind = records.StatsKind
 	}
 	for _, start := range window {
 		name += ":" + number(start.Unix())
@@ -38,12 +37,12 @@ func (s *Counters) seriesKey(of counters.Series, window ...time.Time) string {
 }
 
 // addedKey returns the key that marks an addition.
-func (s *Counters) addedKey(of counters.Series, id string) string {
-	kind := records.Metric
+func (s *Counters) addedKey(of records.Series, id string) string {
+	kind := records.MetricKind
 	if of.Fields {
-		kind = records.Stats
+		kind = records.StatsKind
 	}
-	return key(s.conn, records.Added, of.Name, kind.Name+"."+of.Timeframe.Name, id)
+	return key(s.conn, records.AddedKind, of.Name, kind.Name+"."+of.Timeframe.Name, id)
 }
 
 // atNow calls a function with an estimate of Redis's time. If the difference to the actual time matters, the function
@@ -60,9 +59,9 @@ func (s *Counters) atNow(call func(now time.Time) (other time.Time, err error)) 
 	return fault.ErrUnavailable.WithCause(errors.New("redis's clock moves"))
 }
 
-// Change implements counters.StatsStore. The script refuses a window that isn't the current one by Redis's clock, and
+// Change implements records.StatsStore. The script refuses a window that isn't the current one by Redis's clock, and
 // is run again.
-func (s *Counters) Change(ctx context.Context, c counters.Change) (window counters.Window, err error) {
+func (s *Counters) Change(ctx context.Context, c records.StatsChange) (window records.StatsWindow, err error) {
 	fields := slices.Sorted(maps.Keys(c.Values))
 	change := "add"
 	if c.Set {
@@ -73,11 +72,11 @@ func (s *Counters) Change(ctx context.Context, c counters.Change) (window counte
 		changes = append(changes, field, strconv.FormatInt(c.Values[field], 10))
 	}
 	err = s.atNow(func(now time.Time) (other time.Time, err error) {
-		window = counters.Window{Start: c.Timeframe.Start(now), Values: map[string]int64{}}
+		window = records.StatsWindow{Start: c.Timeframe.Start(now), Values: map[string]int64{}}
 		keys := []string{s.seriesKey(c.Series), s.seriesKey(c.Series, window.Start), s.addedKey(c.Series, c.ID)}
 		args := []string{
 			number(window.Start.Unix()), whole(c.Timeframe.Length), whole(c.Timeframe.Keep), seriesKind(c.Series), change,
-			redis.Milliseconds(c.Repeat), number(counters.MaxValue), strconv.Itoa(counters.MaxStatsFields),
+			redis.Milliseconds(c.Repeat), number(records.MaxCounter), strconv.Itoa(records.MaxStatsFields),
 		}
 		reply, err := s.conn.Run(ctx, changeScript, keys, append(args, changes...))
 		if err != nil {
@@ -105,15 +104,15 @@ func changed(reply redis.Reply, fields []string, values map[string]int64) (other
 }
 
 // seriesKind returns the scripts' argument for the kind of a series.
-func seriesKind(s counters.Series) string {
+func seriesKind(s records.Series) string {
 	if s.Fields {
 		return "fields"
 	}
 	return "metric"
 }
 
-// Range implements counters.StatsStore. Windows up to now are read again if they are others by Redis's clock.
-func (s *Counters) Range(ctx context.Context, of counters.Series, from, to time.Time) (windows []counters.Window,
+// Range implements records.StatsStore. Windows up to now are read again if they are others by Redis's clock.
+func (s *Counters) Range(ctx context.Context, of records.Series, from, to time.Time) (windows []records.StatsWindow,
 	err error) {
 	err = s.atNow(func(now time.Time) (other time.Time, err error) {
 		starts := of.Timeframe.Windows(from, to, now)
@@ -142,9 +141,9 @@ func (s *Counters) Range(ctx context.Context, of counters.Series, from, to time.
 }
 
 // windowsOf decodes the windows that have values.
-func windowsOf(d *redis.Decoder, starts []time.Time) (windows []counters.Window, err error) {
+func windowsOf(d *redis.Decoder, starts []time.Time) (windows []records.StatsWindow, err error) {
 	for _, start := range starts {
-		w := counters.Window{Start: start, Values: map[string]int64{}}
+		w := records.StatsWindow{Start: start, Values: map[string]int64{}}
 		d.Each(func(field *redis.Decoder) { w.Values[field.Text()] = field.Int64() })
 		if len(w.Values) > 0 {
 			windows = append(windows, w)

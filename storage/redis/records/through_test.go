@@ -8,12 +8,11 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/internal/records"
-	"github.com/tidemark-dev/tidemark/internal/records/cache"
 	"github.com/tidemark-dev/tidemark/internal/records/site"
 	domain "github.com/tidemark-dev/tidemark/internal/records/tier"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
-	rediscache "github.com/tidemark-dev/tidemark/storage/redis/records/cache"
+	redisrecords "github.com/tidemark-dev/tidemark/storage/redis/records"
 	"github.com/tidemark-dev/tidemark/storage/redis/tracked"
 	"github.com/tidemark-dev/tidemark/test/redistest"
 	"github.com/tidemark-dev/tidemark/test/storagetest"
@@ -37,7 +36,7 @@ func (stale) Get(_ context.Context, ids []string) (map[string][]byte, error) {
 func TestStaleTier(t *testing.T) {
 	t.Parallel()
 	conn := storetest.Connect(t, redis.Options{URL: redistest.Standalone(t).URL(), KeyPrefix: redistest.Prefix(t)})
-	read := func(store cache.Store, id string) string {
+	read := func(store records.CacheStore, id string) string {
 		entries, err := store.Read(t.Context(), site.Kind("author"), []string{id})
 		require.NoError(t, err)
 		return string(entries[0].Bytes)
@@ -45,7 +44,7 @@ func TestStaleTier(t *testing.T) {
 	open := func() values {
 		reads, err := tracked.Open(t.Context(), conn, tracked.Options{})
 		require.NoError(t, err)
-		store := rediscache.New(site.Community().Caches.Table, conn, conn, reads)
+		store := redisrecords.NewCaches(site.Community().Caches.Table, conn, conn, reads)
 		through := domain.NewThrough(domain.ThroughOptions{Store: store,
 			Clients: map[*records.Kind]domain.Client{site.Kind("author"): stale{}}})
 		ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))

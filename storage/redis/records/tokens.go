@@ -40,10 +40,10 @@ func (s *Tokens) key(k *records.Kind, parts ...string) string {
 
 // Issue implements tokens.Verifications.
 func (s *Tokens) Issue(ctx context.Context, hash string, v tokens.Verification) (ends time.Time, err error) {
-	key := s.key(records.Verification, v.User, string(v.Type), hash)
-	keys := []string{key, s.key(records.CurrentVerification, v.User, string(v.Type))}
+	key := s.key(records.VerificationKind, v.User, string(v.Type), hash)
+	keys := []string{key, s.key(records.CurrentVerificationKind, v.User, string(v.Type))}
 	args := []string{hash, strings.TrimSuffix(key, hash), v.User, string(v.Type), string(v.Data),
-		redis.Milliseconds(records.Verification.TTL)}
+		redis.Milliseconds(records.VerificationKind.TTL)}
 	reply, err := s.conn.Run(ctx, issueScript, keys, args)
 	if err != nil {
 		return time.Time{}, fmt.Errorf("issue: %w", err)
@@ -53,8 +53,8 @@ func (s *Tokens) Issue(ctx context.Context, hash string, v tokens.Verification) 
 
 // KeepState implements tokens.States.
 func (s *Tokens) KeepState(ctx context.Context, hash string, n tokens.State) (ends time.Time, err error) {
-	args := []string{n.Provider, n.RedirectURI, n.CSRFToken, redis.Milliseconds(records.OAuthState.TTL)}
-	reply, err := s.conn.Run(ctx, tokensStateScript, []string{s.key(records.OAuthState, hash)}, args)
+	args := []string{n.Provider, n.RedirectURI, n.CSRFToken, redis.Milliseconds(records.OAuthStateKind.TTL)}
+	reply, err := s.conn.Run(ctx, tokensStateScript, []string{s.key(records.OAuthStateKind, hash)}, args)
 	if err != nil {
 		return time.Time{}, fmt.Errorf("keep a state: %w", err)
 	}
@@ -65,7 +65,7 @@ func (s *Tokens) KeepState(ctx context.Context, hash string, n tokens.State) (en
 func (s *Tokens) TakeVerification(
 	ctx context.Context, hash string, of tokens.Verification, attempt string,
 ) (v tokens.Verification, err error) {
-	fields, err := s.take(ctx, s.key(records.Verification, of.User, string(of.Type), hash), attempt)
+	fields, err := s.take(ctx, s.key(records.VerificationKind, of.User, string(of.Type), hash), attempt)
 	switch {
 	case err != nil:
 		return v, fmt.Errorf("take a verification: %w", err)
@@ -82,7 +82,7 @@ func (s *Tokens) TakeVerification(
 
 // TakeState implements tokens.States.
 func (s *Tokens) TakeState(ctx context.Context, hash, attempt string) (n tokens.State, err error) {
-	fields, err := s.take(ctx, s.key(records.OAuthState, hash), attempt)
+	fields, err := s.take(ctx, s.key(records.OAuthStateKind, hash), attempt)
 	switch {
 	case err != nil:
 		return n, fmt.Errorf("take a state: %w", err)

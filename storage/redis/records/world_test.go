@@ -17,7 +17,6 @@ import (
 
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/internal/records"
-	"github.com/tidemark-dev/tidemark/internal/records/cache"
 	"github.com/tidemark-dev/tidemark/internal/records/site"
 	domain "github.com/tidemark-dev/tidemark/internal/records/tier"
 	"github.com/tidemark-dev/tidemark/receipt"
@@ -26,7 +25,6 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/channels"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 	redisrecords "github.com/tidemark-dev/tidemark/storage/redis/records"
-	rediscache "github.com/tidemark-dev/tidemark/storage/redis/records/cache"
 	"github.com/tidemark-dev/tidemark/storage/redis/tracked"
 	"github.com/tidemark-dev/tidemark/test/process"
 )
@@ -75,8 +73,8 @@ func runWriter() {
 	if err != nil {
 		panic(err)
 	}
-	store := rediscache.New(site.Community().Caches.Table, conn, conn, reads)
-	v := cache.Value{Key: cache.Key{Kind: site.Kind("author"), ID: arguments[2]}, Bytes: []byte("of one that died")}
+	store := redisrecords.NewCaches(site.Community().Caches.Table, conn, conn, reads)
+	v := records.Value{Key: records.CacheKey{Kind: site.Kind("author"), ID: arguments[2]}, Bytes: []byte("of one that died")}
 	if arguments[3] == "claimed" {
 		v.Tags, v.TTL = []string{"t"}, time.Hour
 	}
@@ -93,7 +91,7 @@ type dying struct {
 	claimed bool
 }
 
-func (d *dying) Announce(ctx context.Context, keys []cache.Key, write func(context.Context) error) error {
+func (d *dying) Announce(ctx context.Context, keys []records.CacheKey, write func(context.Context) error) error {
 	if d.when == "claimed" {
 		if !d.claimed {
 			d.claimed = true
@@ -137,7 +135,7 @@ func newWorld(t testing.TB, o, others redis.Options, rule channel.Rule) *world {
 
 // values are the values of a kind in the store of one process. Those that end are indexed.
 type values struct {
-	cache.Store
+	records.CacheStore
 
 	kind *records.Kind
 }
@@ -145,7 +143,7 @@ type values struct {
 func (v values) indexed() bool { return v.kind.TTL > 0 }
 
 func (v values) put(ctx context.Context, id, data string) error {
-	value := cache.Value{Key: cache.Key{Kind: v.kind, ID: id}, Bytes: []byte(data), TTL: v.kind.TTL}
+	value := records.Value{Key: records.CacheKey{Kind: v.kind, ID: id}, Bytes: []byte(data), TTL: v.kind.TTL}
 	if v.indexed() {
 		value.Prefixed, value.Tags = true, []string{"all", "last:" + id[len(id)-1:]}
 	}
@@ -161,7 +159,7 @@ func (w *world) process(t testing.TB) (authors, shouts values) {
 	t.Helper()
 	reads, err := tracked.Open(t.Context(), w.values, tracked.Options{})
 	require.NoError(t, err)
-	store := rediscache.New(site.Community().Caches.Table, w.values, w.values, reads)
+	store := redisrecords.NewCaches(site.Community().Caches.Table, w.values, w.values, reads)
 	announcer := redisrecords.NewAnnouncer(w.channels, tierKinds, w.others.Timeout())
 	store.Announce(announcer)
 	t.Cleanup(func() {

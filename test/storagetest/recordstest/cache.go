@@ -11,14 +11,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/internal/records"
-	"github.com/tidemark-dev/tidemark/internal/records/cache"
 	"github.com/tidemark-dev/tidemark/test/storagetest"
 )
 
 // CacheHarness is a store for a single case, seen by two processes.
 type CacheHarness interface {
-	Store() cache.Store
-	Other() cache.Store
+	Store() records.CacheStore
+	Other() records.CacheStore
 	// Kind returns a kind of a community site, with keys in the form that the store has.
 	Kind(name string) *records.Kind
 	// Meanwhile calls f once: before the next indexed value that Store puts is stored, when its entries are there.
@@ -46,58 +45,58 @@ var cacheCases = []storagetest.Case[*cacheSubject]{
 		Notice: "a process answers what it has not stored while Redis hangs"},
 }
 
-// RunCache runs the cases of cache.Store.
+// RunCache runs the cases of records.CacheStore.
 func RunCache(t *testing.T, open func(t testing.TB) CacheHarness) {
 	t.Helper()
 	storagetest.Run(t, cacheCases, func(t testing.TB) *cacheSubject {
 		t.Helper()
 		h := open(t)
-		return &cacheSubject{t: t, Store: h.Store(), other: h.Other(), meanwhile: h.Meanwhile, kind: h.Kind("shouts"),
+		return &cacheSubject{t: t, CacheStore: h.Store(), other: h.Other(), meanwhile: h.Meanwhile, kind: h.Kind("shouts"),
 			second: h.Kind("search"), permanent: h.Kind("author")}
 	})
 }
 
 type cacheSubject struct {
-	cache.Store
+	records.CacheStore
 
 	t         testing.TB
-	other     cache.Store
+	other     records.CacheStore
 	meanwhile func(f func())
 
 	kind, second, permanent *records.Kind // searches are of the second kind
 }
 
-func (s *cacheSubject) key(id string) cache.Key { return cache.Key{Kind: s.kind, ID: id} }
+func (s *cacheSubject) key(id string) records.CacheKey { return records.CacheKey{Kind: s.kind, ID: id} }
 
 // put puts a value that a prefix, and each of the tags, can invalidate.
-func (s *cacheSubject) put(k cache.Key, data string, tags ...string) {
+func (s *cacheSubject) put(k records.CacheKey, data string, tags ...string) {
 	s.t.Helper()
-	s.putTo(s.Store, k, data, tags...)
+	s.putTo(s.CacheStore, k, data, tags...)
 }
 
-func (s *cacheSubject) putTo(store cache.Store, k cache.Key, data string, tags ...string) {
+func (s *cacheSubject) putTo(store records.CacheStore, k records.CacheKey, data string, tags ...string) {
 	s.t.Helper()
 	require.NoError(s.t, store.Put(s.t.Context(),
-		cache.Value{Key: k, Bytes: []byte(data), TTL: long, Tags: tags, Prefixed: true}))
+		records.Value{Key: k, Bytes: []byte(data), TTL: long, Tags: tags, Prefixed: true}))
 }
 
 // plain puts a value that is in no index.
-func (s *cacheSubject) plain(store cache.Store, k cache.Key, data string, ttl time.Duration) {
+func (s *cacheSubject) plain(store records.CacheStore, k records.CacheKey, data string, ttl time.Duration) {
 	s.t.Helper()
-	require.NoError(s.t, store.Put(s.t.Context(), cache.Value{Key: k, Bytes: []byte(data), TTL: ttl}))
+	require.NoError(s.t, store.Put(s.t.Context(), records.Value{Key: k, Bytes: []byte(data), TTL: ttl}))
 }
 
 // holds waits until both processes read those values of some IDs, as "id=value", and no others.
 func (s *cacheSubject) holds(of *records.Kind, ids []string, want ...string) {
 	s.t.Helper()
 	require.EventuallyWithT(s.t, func(c *assert.CollectT) {
-		for _, store := range []cache.Store{s.Store, s.other} {
+		for _, store := range []records.CacheStore{s.CacheStore, s.other} {
 			assert.Equal(c, strings.Join(want, "\n"), strings.Join(s.read(store, of, ids), "\n"))
 		}
 	}, storagetest.Patience, time.Millisecond)
 }
 
-func (s *cacheSubject) read(store cache.Store, of *records.Kind, ids []string) (found []string) {
+func (s *cacheSubject) read(store records.CacheStore, of *records.Kind, ids []string) (found []string) {
 	s.t.Helper()
 	entries, err := store.Read(s.t.Context(), of, ids)
 	require.NoError(s.t, err)
@@ -111,20 +110,20 @@ func (s *cacheSubject) read(store cache.Store, of *records.Kind, ids []string) (
 
 func keepsBytes(s *cacheSubject) {
 	for id, data := range map[string]string{"a": "", "b": "\x00\xff", "c:d": `{"x":1}`} {
-		s.plain(s.Store, s.key(id), data, long)
+		s.plain(s.CacheStore, s.key(id), data, long)
 		s.holds(s.kind, []string{id}, id+"="+data)
 		s.put(s.key(id), data, "t")
 		s.holds(s.kind, []string{id}, id+"="+data)
 	}
 	s.holds(s.kind, []string{"a", "none", "b"}, "a=", "b=\x00\xff")
-	for _, ttl := range []time.Duration{0, cache.MaxTaggedTTL + 1} {
-		require.Error(s.t, s.Put(s.t.Context(), cache.Value{Key: s.key("a"), TTL: ttl, Tags: []string{"t"}}),
+	for _, ttl := range []time.Duration{0, records.MaxTaggedTTL + 1} {
+		require.Error(s.t, s.Put(s.t.Context(), records.Value{Key: s.key("a"), TTL: ttl, Tags: []string{"t"}}),
 			"its entry could end before it")
 	}
 }
 
 func removesOlder(s *cacheSubject) {
-	s.plain(s.Store, s.key("a"), "old", long)
+	s.plain(s.CacheStore, s.key("a"), "old", long)
 	s.holds(s.kind, []string{"a"}, "a=old")
 	s.meanwhile(func() { s.holds(s.kind, []string{"a"}) })
 	s.put(s.key("a"), "new")
@@ -161,15 +160,15 @@ func lastWins(s *cacheSubject) {
 		s.meanwhile(newer)
 		s.put(s.key("a"), "older", "t")
 		s.holds(s.kind, []string{"a"}, "a=newer")
-		s.plain(s.Store, s.key("a"), "newest "+name, long)
+		s.plain(s.CacheStore, s.key("a"), "newest "+name, long)
 		s.holds(s.kind, []string{"a"}, "a=newest "+name)
 	}
 }
 
 func ends(s *cacheSubject) {
-	s.plain(s.Store, s.key("a"), "x", 20*time.Millisecond)
+	s.plain(s.CacheStore, s.key("a"), "x", 20*time.Millisecond)
 	s.holds(s.kind, []string{"a"})
-	s.plain(s.Store, cache.Key{Kind: s.permanent, ID: "a"}, "x", 0)
+	s.plain(s.CacheStore, records.CacheKey{Kind: s.permanent, ID: "a"}, "x", 0)
 	s.holds(s.permanent, []string{"a"}, "a=x")
 }
 
@@ -177,7 +176,7 @@ func tags(s *cacheSubject) {
 	for i := range 1200 { // several pages
 		s.put(s.key(fmt.Sprint(i)), "x", "all", fmt.Sprintf("mod %d", i%2))
 	}
-	s.put(cache.Key{Kind: s.second, ID: "q"}, "x", "all")
+	s.put(records.CacheKey{Kind: s.second, ID: "q"}, "x", "all")
 	n, err := s.InvalidateTag(s.t.Context(), "mod 1")
 	require.NoError(s.t, err)
 	require.Equal(s.t, 600, n)
@@ -197,7 +196,7 @@ func prefixes(s *cacheSubject) {
 		for _, id := range ids {
 			s.put(s.key(id), "x")
 		}
-		s.put(cache.Key{Kind: s.second, ID: "a:1"}, "x")
+		s.put(records.CacheKey{Kind: s.second, ID: "a:1"}, "x")
 	}
 	for prefix, kept := range map[string][]string{
 		"a:": {"a=x", "ab=x", "b=x", "b\u00ff=x", "é=x"}, "b": {"a=x", "a:1=x", "a:2=x", "ab=x", "é=x"},
@@ -234,7 +233,7 @@ func hostileNames(s *cacheSubject) {
 		require.Equal(s.t, 1, n, "%q", id)
 		s.holds(s.kind, hostile, all[i+1:]...)
 	}
-	require.Len(s.t, s.read(s.Store, s.kind, others), len(others))
+	require.Len(s.t, s.read(s.CacheStore, s.kind, others), len(others))
 }
 
 // entriesStay: if a value is stored during an invalidation of its tag, the next invalidation finds it.
@@ -287,7 +286,7 @@ func reportsOwn(s *cacheSubject) {
 		return own
 	}
 	for range 2 { // the second time the value was read before
-		s.plain(s.Store, s.key("a"), "1", long)
+		s.plain(s.CacheStore, s.key("a"), "1", long)
 		require.True(s.t, last(), "put")
 		s.put(s.key("a"), "2", "t")
 		require.True(s.t, last(), "put with indexes")
@@ -304,7 +303,7 @@ func reportsOwn(s *cacheSubject) {
 }
 
 // becomes waits until a process reads a value; empty: none.
-func (s *cacheSubject) becomes(store cache.Store, id, data string) {
+func (s *cacheSubject) becomes(store records.CacheStore, id, data string) {
 	s.t.Helper()
 	require.Eventually(s.t, func() bool {
 		found := s.read(store, s.kind, []string{id})

@@ -7,19 +7,19 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/internal/records/counters"
+	"github.com/tidemark-dev/tidemark/internal/records"
 	"github.com/tidemark-dev/tidemark/test/storagetest"
 )
 
 // CounterHarness holds stores for a single case, with direct access to their data.
 type CounterHarness interface {
-	Views() counters.ViewStore
-	Stats() counters.StatsStore
-	States() counters.StateStore
+	Views() records.ViewStore
+	Stats() records.StatsStore
+	States() records.StateStore
 	// SpoilViews replaces an ID's counter by a value that isn't one.
 	SpoilViews(ctx context.Context, id string) error
 	// Earlier writes a value of the metric, or of the field "a", in a past window.
-	Earlier(ctx context.Context, of counters.Series, start time.Time, value int64) error
+	Earlier(ctx context.Context, of records.Series, start time.Time, value int64) error
 }
 
 // RunCounters runs all cases as parallel subtests of t, each on a harness of its own.
@@ -35,9 +35,9 @@ func RunCounters(t *testing.T, open func(t testing.TB) CounterHarness) {
 type counterSubject struct {
 	t      testing.TB
 	h      CounterHarness
-	views  counters.ViewStore
-	stats  counters.StatsStore
-	states counters.StateStore
+	views  records.ViewStore
+	stats  records.StatsStore
+	states records.StateStore
 }
 
 var counterCases = []storagetest.Case[*counterSubject]{
@@ -58,7 +58,7 @@ var counterCases = []storagetest.Case[*counterSubject]{
 	{Name: "states are bounded", Notice: "a state takes the memory of Redis", Run: statesAreBounded},
 }
 
-func (s *counterSubject) earlier(of counters.Series, start time.Time, value int64) {
+func (s *counterSubject) earlier(of records.Series, start time.Time, value int64) {
 	s.t.Helper()
 	require.NoError(s.t, s.h.Earlier(s.t.Context(), of, start, value))
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/tidemark-dev/tidemark/internal/records/settings"
+	"github.com/tidemark-dev/tidemark/internal/records"
 	"github.com/tidemark-dev/tidemark/test/storagetest"
 )
 
@@ -21,7 +21,7 @@ const Most = 20
 // SettingHarness is a store for a single case, with direct access to its data.
 type SettingHarness interface {
 	// Store returns the store, which has room for Most settings.
-	Store() settings.Store
+	Store() records.SettingStore
 	// Lose removes the value of a setting, as an interrupted delete does.
 	Lose(ctx context.Context, name string) error
 	// Age moves the marks of all settings into the past.
@@ -56,12 +56,12 @@ func RunSettings(t *testing.T, open func(t testing.TB) SettingHarness) {
 type settingSubject struct {
 	t     testing.TB
 	h     SettingHarness
-	store settings.Store
+	store records.SettingStore
 }
 
-func (s *settingSubject) put(name, value string, want settings.Secrecy) settings.Secrecy {
+func (s *settingSubject) put(name, value string, want records.Secrecy) records.Secrecy {
 	s.t.Helper()
-	is, err := s.store.Put(s.t.Context(), settings.Put{Name: name, Value: value, Want: want, Usual: settings.Public})
+	is, err := s.store.Put(s.t.Context(), records.SettingPut{Name: name, Value: value, Want: want, Usual: records.Public})
 	require.NoError(s.t, err)
 	return is
 }
@@ -99,8 +99,8 @@ func (s *settingSubject) names() []string {
 func settingKeeps(s *settingSubject) {
 	require.Empty(s.t, s.names())
 	require.Equal(s.t, []string{""}, s.read("B"))
-	require.Equal(s.t, settings.Public, s.put("B", "1", ""))
-	s.put("A", "", settings.Secret)
+	require.Equal(s.t, records.Public, s.put("B", "1", ""))
+	s.put("A", "", records.Secret)
 	s.put("B", "2", "")
 	require.Equal(s.t, []string{"2 public", "", " secret"}, s.read("B", "C", "A"))
 	require.Equal(s.t, []string{"A", "B"}, s.names())
@@ -110,13 +110,13 @@ func settingKeeps(s *settingSubject) {
 }
 
 func staysSecret(s *settingSubject) {
-	is, err := s.store.Put(s.t.Context(), settings.Put{Name: "A", Value: "1", Usual: settings.Secret})
+	is, err := s.store.Put(s.t.Context(), records.SettingPut{Name: "A", Value: "1", Usual: records.Secret})
 	require.NoError(s.t, err)
-	require.Equal(s.t, settings.Secret, is)
-	require.Equal(s.t, settings.Secret, s.put("A", "2", ""), "although it isn't usual")
-	require.Equal(s.t, settings.Public, s.put("A", "3", settings.Public))
-	require.Equal(s.t, settings.Public, s.put("A", "4", ""))
-	require.Equal(s.t, settings.Secret, s.put("A", "5", settings.Secret))
+	require.Equal(s.t, records.Secret, is)
+	require.Equal(s.t, records.Secret, s.put("A", "2", ""), "although it isn't usual")
+	require.Equal(s.t, records.Public, s.put("A", "3", records.Public))
+	require.Equal(s.t, records.Public, s.put("A", "4", ""))
+	require.Equal(s.t, records.Secret, s.put("A", "5", records.Secret))
 	require.Equal(s.t, []string{"5 secret"}, s.read("A"))
 }
 
@@ -125,7 +125,7 @@ func unmarked(s *settingSubject) {
 	require.NoError(s.t, s.h.Age(s.t.Context(), time.Hour))
 	s.delete("A")
 	require.Empty(s.t, s.names(), "its mark is gone")
-	s.put("A", "1", settings.Secret)
+	s.put("A", "1", records.Secret)
 	require.NoError(s.t, s.h.Lose(s.t.Context(), "A"))
 	require.Equal(s.t, []string{""}, s.read("A"), "a mark without a value is no setting")
 }
@@ -141,7 +141,7 @@ func neverShown(s *settingSubject) {
 				if err != nil {
 					return err
 				}
-				if found[0].Value == "secret" && found[0].Is == settings.Public {
+				if found[0].Value == "secret" && found[0].Is == records.Public {
 					return fmt.Errorf("a secret is shown")
 				}
 			}
@@ -149,8 +149,8 @@ func neverShown(s *settingSubject) {
 		})
 	}
 	for range 100 {
-		s.put("A", "secret", settings.Secret)
-		s.put("A", "public", settings.Public)
+		s.put("A", "secret", records.Secret)
+		s.put("A", "public", records.Public)
 	}
 	cancel()
 	require.NoError(s.t, g.Wait())
@@ -166,7 +166,7 @@ func deletes(s *settingSubject) {
 		s.delete("A")
 		require.Equal(s.t, []string{"B"}, s.names())
 	}
-	require.Equal(s.t, settings.Secret, s.put("A", "3", settings.Secret))
+	require.Equal(s.t, records.Secret, s.put("A", "3", records.Secret))
 	s.delete("A")
 	require.Equal(s.t, []string{"", "2 public"}, s.read("A", "B"))
 }
@@ -181,7 +181,7 @@ func races(s *settingSubject) {
 				if n%2 == 0 {
 					return s.store.Delete(s.t.Context(), "A")
 				}
-				_, err := s.store.Put(s.t.Context(), settings.Put{Name: "A", Value: "1", Usual: settings.Public})
+				_, err := s.store.Put(s.t.Context(), records.SettingPut{Name: "A", Value: "1", Usual: records.Public})
 				return err
 			})
 		}
@@ -201,8 +201,8 @@ func (s *settingSubject) fill() {
 
 func settingBounded(s *settingSubject) {
 	s.fill()
-	_, err := s.store.Put(s.t.Context(), settings.Put{Name: "MORE", Value: "1", Usual: settings.Public})
-	require.ErrorIs(s.t, err, settings.ErrTooMany)
+	_, err := s.store.Put(s.t.Context(), records.SettingPut{Name: "MORE", Value: "1", Usual: records.Public})
+	require.ErrorIs(s.t, err, records.ErrManySettings)
 	require.Equal(s.t, []string{""}, s.read("MORE"))
 	s.put("S1", "2", "")
 	require.Len(s.t, s.names(), Most)

@@ -8,24 +8,24 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/tidemark-dev/tidemark/internal/records/counters"
+	"github.com/tidemark-dev/tidemark/internal/records"
 )
 
 // ids are IDs of views, some of which imitate other keys.
 var ids = []string{"7", "a:b", "{x}", "}:{", "%7D", "анна é", "*"}
 
-func (s *counterSubject) add(flush counters.Flush, views int64, ids ...string) {
+func (s *counterSubject) add(flush records.ViewFlush, views int64, ids ...string) {
 	s.t.Helper()
 	for i, err := range s.tryAdd(flush, views, ids...) {
 		require.NoError(s.t, err, ids[i])
 	}
 }
 
-func (s *counterSubject) tryAdd(flush counters.Flush, views int64, ids ...string) []error {
+func (s *counterSubject) tryAdd(flush records.ViewFlush, views int64, ids ...string) []error {
 	s.t.Helper()
-	counts := make([]counters.Count, len(ids))
+	counts := make([]records.ViewCount, len(ids))
 	for i, id := range ids {
-		counts[i] = counters.Count{ID: id, Views: views}
+		counts[i] = records.ViewCount{ID: id, Views: views}
 	}
 	errs := s.views.Add(s.t.Context(), flush, counts)
 	require.Len(s.t, errs, len(ids))
@@ -39,18 +39,18 @@ func (s *counterSubject) requireViews(counted, migrated int64, ids ...string) {
 	require.NoError(s.t, err)
 	require.Len(s.t, totals, len(ids))
 	for i, id := range ids {
-		require.Equal(s.t, counters.Total{ID: id, Counted: counted, Migrated: migrated}, totals[i])
+		require.Equal(s.t, records.ViewTotal{ID: id, Counted: counted, Migrated: migrated}, totals[i])
 	}
 }
 
 func countsOnce(s *counterSubject) {
-	first, two := counters.Flush{Process: "a:1", Number: 1}, counters.Flush{Process: "a:1", Number: 2}
+	first, two := records.ViewFlush{Process: "a:1", Number: 1}, records.ViewFlush{Process: "a:1", Number: 2}
 	s.requireViews(0, 0, ids...)
 	for range 2 {
 		s.add(first, 3, ids...)
 	}
 	s.requireViews(3, 0, ids...)
-	s.add(counters.Flush{Process: "b", Number: 1}, 1, ids[0])
+	s.add(records.ViewFlush{Process: "b", Number: 1}, 1, ids[0])
 	s.add(two, 2, ids...)
 	s.add(first, 3, ids...)
 	s.requireViews(6, 0, ids[0])
@@ -69,7 +69,7 @@ func countsMany(s *counterSubject) {
 		g.Go(func() {
 			for n := range flushes {
 				for range 2 { // as after a lost answer
-					s.add(counters.Flush{Process: fmt.Sprint(p), Number: uint64(n + 1)}, 1, all...)
+					s.add(records.ViewFlush{Process: fmt.Sprint(p), Number: uint64(n + 1)}, 1, all...)
 				}
 			}
 		})
@@ -79,51 +79,51 @@ func countsMany(s *counterSubject) {
 }
 
 func countsAreBounded(s *counterSubject) {
-	s.add(counters.Flush{Process: "a", Number: 1}, counters.MaxValue-1, "full", "other")
+	s.add(records.ViewFlush{Process: "a", Number: 1}, records.MaxCounter-1, "full", "other")
 	require.NoError(s.t, s.h.SpoilViews(s.t.Context(), "foreign"))
 	for range 2 {
-		errs := s.tryAdd(counters.Flush{Process: "a", Number: 2}, 2, "full", "fine", "foreign")
-		require.ErrorIs(s.t, errs[0], counters.ErrRange)
+		errs := s.tryAdd(records.ViewFlush{Process: "a", Number: 2}, 2, "full", "fine", "foreign")
+		require.ErrorIs(s.t, errs[0], records.ErrCounterRange)
 		require.NoError(s.t, errs[1], "others are counted")
-		require.ErrorIs(s.t, errs[2], counters.ErrRange)
+		require.ErrorIs(s.t, errs[2], records.ErrCounterRange)
 	}
-	s.requireViews(counters.MaxValue-1, 0, "full", "other")
+	s.requireViews(records.MaxCounter-1, 0, "full", "other")
 	s.requireViews(2, 0, "fine")
-	s.add(counters.Flush{Process: "a", Number: 3}, 1, "full")
-	s.requireViews(counters.MaxValue, 0, "full")
+	s.add(records.ViewFlush{Process: "a", Number: 3}, 1, "full")
+	s.requireViews(records.MaxCounter, 0, "full")
 }
 
 // part imports a part, and returns the state.
-func (s *counterSubject) part(at int64, total int, views map[string]int64) counters.Imported {
+func (s *counterSubject) part(at int64, total int, views map[string]int64) records.Import {
 	s.t.Helper()
-	state, err := s.views.Import(s.t.Context(), counters.Part{At: at, Total: total, Views: views})
+	state, err := s.views.Import(s.t.Context(), records.ImportPart{At: at, Total: total, Views: views})
 	require.NoError(s.t, err)
 	return state
 }
 
 func imports(s *counterSubject) {
-	s.add(counters.Flush{Process: "a", Number: 1}, 1, ids...)
+	s.add(records.ViewFlush{Process: "a", Number: 1}, 1, ids...)
 	first, rest := map[string]int64{ids[0]: 10}, map[string]int64{}
 	for _, id := range ids[1:] {
 		rest[id] = 10
 	}
 	for range 2 {
-		require.Equal(s.t, counters.Imported{Records: 1}, s.part(100, len(ids), first))
+		require.Equal(s.t, records.Import{Records: 1}, s.part(100, len(ids), first))
 		s.requireViews(1, 0, ids...)
 	}
 	for range 2 {
 		for _, part := range []map[string]int64{rest, first} {
-			require.Equal(s.t, counters.Imported{Records: len(ids), Complete: true, Current: true},
+			require.Equal(s.t, records.Import{Records: len(ids), Complete: true, Current: true},
 				s.part(100, len(ids), part))
 			s.requireViews(1, 10, ids...)
 		}
 	}
 	s.requireViews(0, 0, "other")
 
-	require.Equal(s.t, counters.Imported{Records: 1, Complete: true}, s.part(50, 1, map[string]int64{"other": 5}),
+	require.Equal(s.t, records.Import{Records: 1, Complete: true}, s.part(50, 1, map[string]int64{"other": 5}),
 		"an earlier one")
 	s.requireViews(1, 10, ids...)
-	require.Equal(s.t, counters.Imported{Records: 1, Complete: true, Current: true},
+	require.Equal(s.t, records.Import{Records: 1, Complete: true, Current: true},
 		s.part(200, 1, map[string]int64{ids[0]: 20}))
 	s.requireViews(1, 20, ids[0])
 	s.requireViews(1, 0, ids[1:]...)
@@ -132,34 +132,34 @@ func imports(s *counterSubject) {
 func importsLie(s *counterSubject) {
 	views := map[string]int64{"a": 1, "b": 2}
 	s.part(100, 3, views)
-	for _, wrong := range []counters.Part{
+	for _, wrong := range []records.ImportPart{
 		{At: 100, Total: 4, Views: views},
 		{At: 100, Total: 2, Views: views},
 		{At: 100, Total: 3, Views: map[string]int64{"a": 1, "c": 1, "d": 1}},
 		{At: 101, Total: 1, Views: views},
 	} {
 		_, err := s.views.Import(s.t.Context(), wrong)
-		require.ErrorIs(s.t, err, counters.ErrImport)
+		require.ErrorIs(s.t, err, records.ErrImportConflict)
 	}
 	s.requireViews(0, 0, "a", "c", "d")
-	require.Equal(s.t, counters.Imported{Records: 3, Complete: true, Current: true},
+	require.Equal(s.t, records.Import{Records: 3, Complete: true, Current: true},
 		s.part(100, 3, map[string]int64{"c": 3}))
 	s.requireViews(0, 3, "c")
 }
 
 func importsLarge(s *counterSubject) {
 	views := map[string]int64{}
-	for i := range counters.MaxPart {
+	for i := range records.MaxImportPart {
 		views[fmt.Sprint("id", i)] = int64(i)
 	}
-	require.True(s.t, s.part(100, counters.MaxPart, views).Current)
+	require.True(s.t, s.part(100, records.MaxImportPart, views).Current)
 	s.requireViews(0, 4321, "id4321")
 	slugs := map[string]string{}
 	for id := range views {
 		slugs["slug-"+id] = id
 	}
 	require.NoError(s.t, s.views.AddSlugs(s.t.Context(), slugs))
-	names := slices.Sorted(maps.Keys(slugs))[:counters.MaxIDs]
+	names := slices.Sorted(maps.Keys(slugs))[:records.MaxViewIDs]
 	found, err := s.views.Resolve(s.t.Context(), names)
 	require.NoError(s.t, err)
 	for i, name := range names {

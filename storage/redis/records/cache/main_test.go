@@ -1,9 +1,0 @@
-package cache_test
-
-import (
-	"testing"
-
-	"github.com/tidemark-dev/tidemark/test/redistest"
-)
-
-func TestMain(m *testing.M) { redistest.Main(m) }
