@@ -1,8 +1,8 @@
 package grpcserver
 
 import (
-	"container/list"
 	"context"
+	"slices"
 	"sync"
 	"time"
 )
@@ -10,96 +10,77 @@ import (
 // Arrivals limits the messages that arrive slowly. Their calls must have the tap Endable. All methods may be called by
 // several goroutines.
 type Arrivals struct {
-	Limit time.Duration // a message may take to arrive
-	Slow  time.Duration // a message that takes longer is a slow one
-	Most  int           // slow messages at a time; of the client with the most, the oldest are refused
-	Err   error         // with which calls are ended
+	Limit   time.Duration // a message may take to arrive
+	Slow    time.Duration // a message that takes longer is a slow one
+	MaxSlow int           // slow messages at a time; of the client with the most, the oldest are refused
+	Err     error         // with which calls are ended
 
-	mu    sync.Mutex
-	calls list.List // of arrival, the oldest first
-	armed bool      // the timer of sweep is running
+	mu   sync.Mutex
+	slow []*arrival // the oldest first
 }
 
-// arrival is a message that arrives.
+// arrival is a message that arrives. The lock of Arrivals guards what isn't known from the start.
 type arrival struct {
-	*endable
-
-	client string
+	call     *endable
+	clientOf func() string
+	client   string      // the name of the client, of a slow message
+	expiry   *time.Timer // of a slow message
+	ended    bool        // it has arrived, or can't be read
 }
 
-// Receive calls read, which reads a message of a client's call with the context ctx. If the message is refused, Receive
-// ends the call and returns Err. The time of a message begins with its call, so Receive is for the first message of
-// message.
-func (a *Arrivals) Receive(ctx context.Context, client string, read func() error) error {
+// Receive calls read, which reads a message of a call with the context ctx. If the message is refused, Receive ends the
+// call and returns Err. clientOf returns the name of the client. It is called only if the message is slow, while read
+// is in progress, and by another goroutine.
+func (a *Arrivals) Receive(ctx context.Context, clientOf func() string, read func() error) error {
 	c, ok := ctx.Value(endableKey{}).(*endable)
 	if !ok {
 		return read()
 	}
-	entry := a.begin(arrival{c, client})
+	m := &arrival{call: c, clientOf: clientOf}
+	timer := time.AfterFunc(min(a.Slow, a.Limit), func() { a.add(m) })
 	err := read()
-	a.end(entry)
+	if !timer.Stop() {
+		a.end(m)
+	}
 	if ended := Ended(ctx); err != nil && ended != nil {
 		return ended
 	}
 	return err
 }
 
-func (a *Arrivals) begin(c arrival) *list.Element {
+// add adds a message that has become a slow one, and refuses the oldest of the client with the most if there are too
+// many.
+func (a *Arrivals) add(m *arrival) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if !a.armed {
-		a.arm()
+	if m.ended {
+		return
 	}
-	return a.calls.PushBack(c)
+	m.client = m.clientOf()
+	m.expiry = time.AfterFunc(a.Limit-a.Slow, func() { m.call.cancel(ended{a.Err}) })
+	a.slow = append(a.slow, m)
+	if len(a.slow) <= a.MaxSlow {
+		return
+	}
+	numbers, busiest := map[string]int{}, 0
+	for _, other := range a.slow {
+		numbers[other.client]++
+		busiest = max(busiest, numbers[other.client])
+	}
+	i := slices.IndexFunc(a.slow, func(other *arrival) bool { return numbers[other.client] == busiest })
+	a.slow[i].call.cancel(ended{a.Err})
+	a.slow = slices.Delete(a.slow, i, i+1)
 }
 
-func (a *Arrivals) end(entry *list.Element) {
+// end removes a message.
+func (a *Arrivals) end(m *arrival) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.calls.Remove(entry)
-}
-
-// arm starts the timer of sweep. The lock is held.
-func (a *Arrivals) arm() {
-	a.armed = true
-	time.AfterFunc(a.Slow/2, a.sweep)
-}
-
-// sweep refuses messages, and runs again as long as there are any.
-func (a *Arrivals) sweep() {
-	for _, c := range a.refused(time.Now()) {
-		c.cancel(ended{a.Err})
+	m.ended = true
+	if m.expiry != nil {
+		m.expiry.Stop()
 	}
-}
-
-// refused returns the calls whose messages are to be refused, and starts the timer again if there are messages.
-func (a *Arrivals) refused(now time.Time) (calls []*endable) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.armed = false; a.calls.Len() == 0 {
-		return nil
+	if i := slices.Index(a.slow, m); i >= 0 {
+		a.slow = slices.Delete(a.slow, i, i+1)
 	}
-	a.arm()
-	slow, number := map[string][]*endable{}, 0 // of each client, the oldest first
-	for e := a.calls.Front(); e != nil; e = e.Next() {
-		message := e.Value.(arrival)
-		switch age := now.Sub(message.began); {
-		case age > a.Limit:
-			calls = append(calls, message.endable)
-		case age > a.Slow:
-			slow[message.client] = append(slow[message.client], message.endable)
-			number++
-		}
-	}
-	for ; number > a.Most; number-- {
-		busiest := ""
-		for client, all := range slow {
-			if before := len(slow[busiest]); len(all) > before || len(all) == before && all[0].began.Before(slow[busiest][0].began) {
-				busiest = client
-			}
-		}
-		calls = append(calls, slow[busiest][0])
-		slow[busiest] = slow[busiest][1:]
-	}
-	return calls
 }

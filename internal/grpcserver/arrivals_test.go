@@ -18,6 +18,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var errSlow = errors.New("slow")
 
+// ann returns the name of a client.
+func ann() string { return "ann" }
+
 // begin begins a call.
 func begin(t *testing.T) context.Context {
 	t.Helper()
@@ -33,7 +36,7 @@ func stalled(ctx context.Context, a *grpcserver.Arrivals) error {
 
 // stalledOf is stalled for a client.
 func stalledOf(ctx context.Context, a *grpcserver.Arrivals, client string) error {
-	return a.Receive(ctx, client, func() error {
+	return a.Receive(ctx, func() string { return client }, func() error {
 		<-ctx.Done()
 		return ctx.Err()
 	})
@@ -42,13 +45,13 @@ func stalledOf(ctx context.Context, a *grpcserver.Arrivals, client string) error
 // TestArrivals: a message that takes too long is refused, and the oldest of too many slow ones.
 func TestArrivals(t *testing.T) {
 	t.Parallel()
-	a := &grpcserver.Arrivals{Limit: 20 * time.Millisecond, Slow: time.Millisecond, Most: 5, Err: errSlow}
+	a := &grpcserver.Arrivals{Limit: 20 * time.Millisecond, Slow: time.Millisecond, MaxSlow: 5, Err: errSlow}
 	ctx := begin(t)
 	require.Equal(t, errSlow, stalled(ctx, a))
 	require.Equal(t, context.DeadlineExceeded, ctx.Err())
 	require.Equal(t, errSlow, grpcserver.Ended(ctx))
 
-	a = &grpcserver.Arrivals{Limit: time.Hour, Slow: 5 * time.Millisecond, Most: 1, Err: errSlow}
+	a = &grpcserver.Arrivals{Limit: time.Hour, Slow: 5 * time.Millisecond, MaxSlow: 1, Err: errSlow}
 	earlier, other := begin(t), begin(t)
 	first, second := make(chan error, 1), make(chan error, 1)
 	go func() { first <- stalled(earlier, a) }()
@@ -69,7 +72,7 @@ func TestArrivals(t *testing.T) {
 func TestArrivalsOfManyClients(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		a := &grpcserver.Arrivals{Limit: time.Hour, Slow: time.Second, Most: 4, Err: errSlow}
+		a := &grpcserver.Arrivals{Limit: time.Hour, Slow: time.Second, MaxSlow: 4, Err: errSlow}
 		light := begin(t)
 		var waiting sync.WaitGroup
 		waiting.Go(func() { require.Error(t, stalledOf(light, a, "light")) })
@@ -96,11 +99,11 @@ func TestArrivalsOfManyClients(t *testing.T) {
 // TestReceive: messages that arrive in time are returned, and so are their errors.
 func TestReceive(t *testing.T) {
 	t.Parallel()
-	a := &grpcserver.Arrivals{Limit: time.Hour, Slow: time.Hour, Most: 1, Err: errSlow}
+	a := &grpcserver.Arrivals{Limit: time.Hour, Slow: time.Hour, MaxSlow: 1, Err: errSlow}
 	failure := errors.New("malformed")
 	for _, want := range []error{nil, failure} {
-		require.Equal(t, want, a.Receive(begin(t), "ann", func() error { return want }))
-		require.Equal(t, want, a.Receive(t.Context(), "ann", func() error { return want }), "a call that can't be ended")
+		require.Equal(t, want, a.Receive(begin(t), ann, func() error { return want }))
+		require.Equal(t, want, a.Receive(t.Context(), ann, func() error { return want }), "a call that can't be ended")
 	}
 }
 

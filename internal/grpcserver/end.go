@@ -3,7 +3,6 @@ package grpcserver
 import (
 	"context"
 	"errors"
-	"time"
 
 	"google.golang.org/grpc/tap"
 )
@@ -13,7 +12,6 @@ type endable struct {
 	context.Context //nolint:containedctx // it is one
 
 	cancel context.CancelCauseFunc
-	began  time.Time
 }
 
 // ended is the cause of a context that End has ended.
@@ -24,7 +22,7 @@ type endableKey struct{}
 // Endable is a tap.ServerInHandle for grpc.InTapHandle. It returns a context for the call that End can end.
 func Endable(ctx context.Context, _ *tap.Info) (context.Context, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	return &endable{Context: ctx, cancel: cancel, began: time.Now()}, nil
+	return &endable{Context: ctx, cancel: cancel}, nil
 }
 
 // End ends a call whose server has the tap Endable because of err: grpc-go stops waiting for the client's messages, and

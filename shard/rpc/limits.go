@@ -54,8 +54,8 @@ func (l Limits) withDefaults() Limits {
 const (
 	smallBytes  = 16 << 10               // requests up to this size don't count for Memory
 	arrivalSlow = 100 * time.Millisecond // a request that takes longer is a slow one
-	mostWatches = 128                    // of health
-	mostOthers  = 128                    // other calls of health, and those of reflection
+	maxWatches  = 128                    // of health
+	maxOthers   = 128                    // other calls of health, and those of reflection
 	otherSlow   = time.Second            // for the first message of these to arrive
 	otherTime   = time.Minute            // for a call of reflection
 

@@ -79,11 +79,11 @@ func NewServer(o ServerOptions) *Server {
 		turns:   make(chan struct{}, limits.Handlers),
 		drained: make(chan struct{}),
 	}
-	s.gets.limit, s.watches.limit, s.others.limit = int64(limits.Calls), mostWatches, mostOthers
+	s.gets.limit, s.watches.limit, s.others.limit = int64(limits.Calls), maxWatches, maxOthers
 	s.gets.arrivals = &grpcserver.Arrivals{
-		Limit: limits.CallTime, Slow: arrivalSlow, Most: int(limits.Memory / int64(limits.MessageBytes)), Err: errSlow,
+		Limit: limits.CallTime, Slow: arrivalSlow, MaxSlow: int(limits.Memory / int64(limits.MessageBytes)), Err: errSlow,
 	}
-	s.others.arrivals = &grpcserver.Arrivals{Limit: otherSlow, Slow: arrivalSlow, Most: mostOthers, Err: errSlow}
+	s.others.arrivals = &grpcserver.Arrivals{Limit: otherSlow, Slow: arrivalSlow, MaxSlow: maxOthers, Err: errSlow}
 	s.watches.arrivals = s.others.arrivals
 	s.drain = sync.OnceFunc(func() { close(s.drained) })
 	s.served = sync.OnceValue(func() *grpcserver.Server { return grpcserver.New(s.server(o)) })

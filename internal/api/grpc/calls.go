@@ -289,7 +289,7 @@ func (c *call) part() unsent.Part {
 // read reads a message. Only the first one must arrive in time: streams of requests may pause between them.
 func (c *call) read(message any, read func(any) error, first bool) (err error) {
 	if first && c.method.arrivals != nil {
-		err = c.method.arrivals.Receive(c.ctx, c.clientName(), func() error { return grpcserver.Receive(read, message, c) })
+		err = c.method.arrivals.Receive(c.ctx, c.clientName, func() error { return grpcserver.Receive(read, message, c) })
 	} else {
 		err = grpcserver.Receive(read, message, c)
 	}

@@ -9,8 +9,8 @@ func LimitQueries(s *Services, limit, stall time.Duration) {
 }
 
 // LimitArrivals changes the limits for messages to arrive. Call it before Serve.
-func LimitArrivals(s *Services, limit, slow time.Duration, most int) {
-	s.arrivals.Limit, s.arrivals.Slow, s.arrivals.Most = limit, slow, most
+func LimitArrivals(s *Services, limit, slow time.Duration, maxSlow int) {
+	s.arrivals.Limit, s.arrivals.Slow, s.arrivals.MaxSlow = limit, slow, maxSlow
 }
 
 // LimitConnections changes how far apart PINGs must be, and when an idle connection is closed, before Serve.

@@ -129,7 +129,7 @@ func New(o Options) *Services {
 		fetched:    defaultFetchAnswers,
 		keepalives: defaultKeepalives, queries: newSlots(o.Router.Draining()),
 		arrivals: grpcserver.Arrivals{
-			Limit: arrivalLimit, Slow: arrivalSlow, Most: cmp.Or(o.Limits.SlowMessages, DefaultSlowMessages), Err: errSlow,
+			Limit: arrivalLimit, Slow: arrivalSlow, MaxSlow: cmp.Or(o.Limits.SlowMessages, DefaultSlowMessages), Err: errSlow,
 		},
 	}
 	s.served = []served{
