@@ -58,7 +58,7 @@ from a sample. Keys that come or go meanwhile may be counted or not.`,
 		if err != nil {
 			return &cli.UsageError{Err: err}
 		}
-		k.Table = c.Records.Site.Caches.Table
+		k.Table = c.Records.Site.Table
 		if err := k.checkKinds(); err != nil {
 			return err
 		}

@@ -27,7 +27,7 @@ func startNode(ctx context.Context, c config.Config, needs partNeeds) error {
 		return err
 	}
 	setMemory(ctx, false, needs.log)
-	n := nodeNeeds{Config: c.Shards, Kinds: c.Records.Site.Caches.Table, Parts: needs.parts, Log: needs.log,
+	n := nodeNeeds{Config: c.Shards, Kinds: c.Records.Site.Table, Parts: needs.parts, Log: needs.log,
 		Metrics: needs.metrics}
 	if err := openNodeStores(ctx, c, &n); err != nil {
 		return err

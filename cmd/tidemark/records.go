@@ -83,7 +83,7 @@ func startKeyMetrics(ctx context.Context, c config.RecordOptions, s stores, need
 		return err
 	}
 	w := &keyspace.Watch{
-		Leases: leases, Table: c.Site.Caches.Table, Sources: keySources(s), Kinds: m.Kinds,
+		Leases: leases, Table: c.Site.Table, Sources: keySources(s), Kinds: m.Kinds,
 		Rate: m.Rate, Every: m.Every, Metrics: metrics, Log: needs.log,
 	}
 	needs.parts.Run(ctx, "key metrics", func(ctx context.Context) error {

@@ -331,7 +331,7 @@ func startStatus(ctx context.Context, c config.Config, s stores, compared *compa
 	examined := newExaminer(c, s, &problems)
 	o.Status = &overview.Board{Points: history, Found: &problems, Peers: compared.peers.all, Redis: examined.state}
 	o.Shards = examined.Shards
-	o.Survey = keyspace.NewJob(c.Records.Site.Caches.Table, keySources(s))
+	o.Survey = keyspace.NewJob(c.Records.Site.Table, keySources(s))
 	for _, item := range examined.redis {
 		needs.parts.Run(ctx, "failovers of the Redis of "+item.of, item.conn.WatchFailovers)
 	}

@@ -73,9 +73,12 @@ func (e Entry) Event() CacheEvent {
 type Value struct {
 	Key      CacheKey
 	Bytes    []byte
-	TTL      time.Duration // 0: permanent, which an indexed value can't be
+	TTL      time.Duration // 0: permanent, which an indexed value can't be; for Values.Put, that of the kind
 	Tags     []string      // it can be invalidated by each
-	Prefixed bool          // it can be invalidated by the beginning of its ID
+	Prefixed bool          // it can be invalidated by the beginning of its ID; Values.Put sets it
+	// Checked is called by Values.Put when the bytes have been checked, which can take several times their memory; nil:
+	// it isn't.
+	Checked func()
 }
 
 // Indexed reports whether a value is in an index: its TTL is at most MaxTaggedTTL.

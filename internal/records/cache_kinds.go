@@ -30,30 +30,15 @@ func invalidQuery(format string, args ...any) error {
 	return &e
 }
 
-// Definition describes a kind of cached values.
-type Definition struct {
-	Name        string
-	Key         string        // pattern of the keys, such as product:{<id>}
-	TTL         time.Duration // the longest; 0: values stay until they are removed
-	MaxBytes    int           // the longest value; 0: records.MaxCacheBytes
-	Secret      bool
-	Value       string         // the form of values, such as text; "": json
+// Cached is what a kind of cached values has besides other kinds.
+type Cached struct {
+	Values      string         // the form of values, such as text; "": json
 	Schema      channel.Schema // of values that are JSON; nil: none
 	IDs         string         // the form of IDs: plain, list or search; "": plain
 	Prefixes    bool           // values can be invalidated by the beginning of their IDs
 	Tags        []string       // names of automatic tags
 	Shards      bool           // values are read through nodes of shards
 	Description string         // of values; "": that of their form
-}
-
-// CacheKind is a kind of value in the cache.
-type CacheKind struct {
-	*Kind
-
-	// JSON reports whether values are JSON. Others are plain text.
-	JSON bool
-
-	definition Definition // with all defaults
 }
 
 // idForm is a form of IDs.
@@ -94,46 +79,69 @@ const (
 
 var tagName = regexp.MustCompile(`^[0-9A-Za-z_.-]{1,64}$`)
 
-// NewCacheKind returns a kind of cached values. The errors begin with the wrong part, such as key.
-func NewCacheKind(d Definition) (*CacheKind, error) {
-	d.Value, d.IDs = cmp.Or(d.Value, "json"), cmp.Or(d.IDs, "plain")
-	d.MaxBytes = cmp.Or(d.MaxBytes, MaxCacheBytes)
-	values, ok := forms[d.Value]
+// NewCache returns a kind of cached values. Its keys have one placeholder, the ID, which is the hash tag; or two: the
+// owner, which is the hash tag, and a name. It uses the name, the pattern, the TTL, MaxBytes (0: MaxCacheBytes), Cached
+// and whether values are secret. The errors begin with the wrong part, as a table of kinds has it, such as key.
+func NewCache(k Kind) (*Kind, error) {
+	k.Values, k.IDs, k.MaxBytes = cmp.Or(k.Values, "json"), cmp.Or(k.IDs, "plain"), cmp.Or(k.MaxBytes, MaxCacheBytes)
+	values, ok := forms[k.Values]
 	if !ok {
-		return nil, fmt.Errorf("value: is %.64q, it must be %s", d.Value, oneOf(forms))
+		return nil, fmt.Errorf("value: is %.64q, it must be %s", k.Values, oneOf(forms))
 	}
-	if _, ok := idForms[d.IDs]; !ok {
-		return nil, fmt.Errorf("ids: is %.64q, it must be %s", d.IDs, oneOf(idForms))
+	if _, ok := idForms[k.IDs]; !ok {
+		return nil, fmt.Errorf("ids: is %.64q, it must be %s", k.IDs, oneOf(idForms))
 	}
-	if err := d.checkIndexes(); err != nil {
+	if err := cmp.Or(k.checkIndexes(), k.checkWords(values), k.checkKeys()); err != nil {
 		return nil, err
 	}
+	k.Type, k.Instance, k.Why, k.cached = String, Cache, "", true
+	k.Form = cmp.Or(k.Description, values.description)
+	k.Quotes = k.IDs != "plain" || k.Prefixes // IDs can be what users have typed
+	if k.TTL == 0 {
+		k.Why = "invalidated when the entity changes"
+	}
+	return compile(k), nil
+}
+
+// checkWords checks what a kind says of its values and IDs.
+func (k *Kind) checkWords(values form) error {
 	switch {
-	case strings.Count(d.Key, "<") > 1 && d.IDs != "plain":
-		return nil, fmt.Errorf("ids: is %s, but IDs are an owner and a name: they must be plain", d.IDs)
-	case d.Schema != nil && !values.json:
-		return nil, fmt.Errorf("schema: is set, but values have the form %s, which isn't JSON", d.Value)
-	case len(d.Description) > maxDescription || !IsText(d.Description):
-		return nil, fmt.Errorf("description: must be a line of at most %d bytes", maxDescription)
+	case strings.Count(k.Pattern, "<") > 1 && k.IDs != "plain":
+		return fmt.Errorf("ids: is %s, but IDs are an owner and a name: they must be plain", k.IDs)
+	case k.Schema != nil && !values.json:
+		return fmt.Errorf("schema: is set, but values have the form %s, which isn't JSON", k.Values)
+	case len(k.Description) > maxDescription || !IsText(k.Description):
+		return fmt.Errorf("description: must be a line of at most %d bytes", maxDescription)
 	}
-	made, err := NewCache(Kind{
-		Name: d.Name, Pattern: d.Key, Form: cmp.Or(d.Description, values.description), TTL: d.TTL, Secret: d.Secret,
-		MaxBytes: d.MaxBytes, Quotes: d.IDs != "plain" || d.Prefixes, // IDs can be what users have typed
-	})
-	if err != nil {
-		return nil, err
+	return nil
+}
+
+// checkKeys checks the name, the keys and the bounds of a kind.
+func (k *Kind) checkKeys() error {
+	switch {
+	case len(k.Name) > MaxCacheNameSize || !cacheName.MatchString(k.Name):
+		return fmt.Errorf("name: is %.80q, it must be words of lower-case letters and digits with - between "+
+			"them, of at most %d bytes", k.Name, MaxCacheNameSize)
+	case len(k.Pattern) > MaxIDBytes || !cachePattern.MatchString(k.Pattern):
+		return fmt.Errorf("key: is %.80q, it must be a prefix and a placeholder in braces, such as "+
+			"product:{<id>} or cart:{<user>}:<item>, of at most %d letters, digits and _ . : / -", k.Pattern,
+			MaxIDBytes)
+	case k.TTL != 0 && (k.TTL < time.Second || k.TTL > MaxCacheTTL):
+		return fmt.Errorf("ttl: is %s, it must be from 1s to %s", k.TTL, MaxCacheTTL)
+	case k.MaxBytes < 1 || k.MaxBytes > MaxCacheBytes:
+		return fmt.Errorf("maxBytes: is %d, it must be from 1 to %d", k.MaxBytes, MaxCacheBytes)
 	}
-	return &CacheKind{Kind: made, JSON: values.json, definition: d}, nil
+	return nil
 }
 
 // checkIndexes checks how values can be invalidated besides by their IDs.
-func (d *Definition) checkIndexes() error {
-	for _, tag := range d.Tags {
-		if len(d.Tags) > maxTagNames || !tagName.MatchString(tag) {
+func (k *Kind) checkIndexes() error {
+	for _, tag := range k.Tags {
+		if len(k.Tags) > maxTagNames || !tagName.MatchString(tag) {
 			return fmt.Errorf("tags: must be at most %d names of 1 to 64 letters, digits and _ . -", maxTagNames)
 		}
 	}
-	if (d.Prefixes || len(d.Tags) > 0) && (d.TTL == 0 || d.TTL > MaxTaggedTTL) {
+	if (k.Prefixes || len(k.Tags) > 0) && (k.TTL == 0 || k.TTL > MaxTaggedTTL) {
 		return fmt.Errorf("ttl: is needed, of at most %s, since values can be invalidated by tags or prefixes",
 			MaxTaggedTTL)
 	}
@@ -145,91 +153,43 @@ func oneOf[T any](table map[string]T) string {
 	return strings.Join(slices.Sorted(maps.Keys(table)), ", ")
 }
 
-// CacheKinds are the kinds of cached values of a site. They are immutable.
-type CacheKinds struct {
-	Table *Table
-
-	list []*CacheKind
-}
-
-// NewCacheKinds returns the kinds of a site. Errors: those of records.NewTable.
-func NewCacheKinds(list []*CacheKind) (*CacheKinds, error) {
-	plain := make([]*Kind, len(list))
-	for i, k := range list {
-		plain[i] = k.Kind
-	}
-	table, err := NewTable(plain...)
-	return &CacheKinds{Table: table, list: list}, err
-}
-
-// Plain returns the kinds with plain keys. Errors: those of records.Table.Plain.
-func (k *CacheKinds) Plain() (*CacheKinds, error) {
-	table, err := k.Table.Plain()
-	if err != nil {
-		return nil, err
-	}
-	plain := &CacheKinds{Table: table}
-	for i, kind := range k.list {
-		of := *kind
-		of.Kind = table.Caches()[i]
-		plain.list = append(plain.list, &of)
-	}
-	return plain, nil
-}
-
-// All returns the kinds in order. It must not be changed.
-func (k *CacheKinds) All() []*CacheKind { return k.list }
-
 // ErrNoKind is the error of a name that isn't a kind of cached value.
 var ErrNoKind = &fault.Error{Kind: fault.NotFound, Slug: fault.SlugNoKind, Detail: "the cache has no kind of this name"}
 
-// Find returns the kind with a name, such as author. Errors: ErrNoKind.
-func (k *CacheKinds) Find(name string) (*CacheKind, error) {
-	for _, kind := range k.list {
-		if kind.Name == name {
-			return kind, nil
-		}
-	}
-	return nil, ErrNoKind
-}
-
 // ID returns the ID under which the cache stores the value: the canonical ID of a search or a list, otherwise id. That
 // of an owner's value is the owner, a colon and a name. Errors: those with fault.SlugInvalidID.
-func (k *CacheKind) ID(id string) (string, error) {
-	canonical, err := idForms[k.definition.IDs].canonical(id)
+func (k *Kind) ID(id string) (string, error) {
+	canonical, err := idForms[k.IDs].canonical(id)
 	if tag, rest := k.SplitID(canonical); err == nil && k.Owned() && (tag == "" || rest == "") {
 		return "", refused("id", "must be the "+strings.Join(k.Parts(), ", a colon and the "))
 	}
 	return canonical, err
 }
 
-// Definition returns the definition of the kind, with all defaults.
-func (k *CacheKind) Definition() Definition { return k.definition }
-
-// Prefixes reports whether values can be invalidated by the beginning of their ID.
-func (k *CacheKind) Prefixes() bool { return k.definition.Prefixes }
+// JSON reports whether values are JSON. Others are plain text.
+func (k *Kind) JSON() bool { return forms[k.Values].json }
 
 // maxOwnTags is the maximum number of automatic tags of a value.
 const maxOwnTags = 8
 
-// Tags returns the automatic tags of the value of an ID: for the tag topic, a list or search with the parameter topic=5
+// TagsOf returns the automatic tags of the value of an ID: for the tag topic, a list or search with the parameter topic=5
 // has topic:5, and another value with the ID 5 has, too.
-func (k *CacheKind) Tags(id string) (tags []string) {
-	parametersOf := idForms[k.definition.IDs].parameters
+func (k *Kind) TagsOf(id string) (tags []string) {
+	parametersOf := idForms[k.IDs].parameters
 	if parametersOf == nil {
-		for _, name := range k.definition.Tags {
+		for _, name := range k.Tags {
 			tags = append(tags, name+":"+id)
 		}
 		return tags
 	}
-	if len(k.definition.Tags) == 0 || isHash(id) {
+	if len(k.Tags) == 0 || isHash(id) {
 		return nil
 	}
 	parameters, err := parametersOf(id)
 	if err != nil {
 		return nil // impossible: the ID is canonical
 	}
-	for _, name := range k.definition.Tags {
+	for _, name := range k.Tags {
 		for _, value := range parameters[name] {
 			if tag := name + ":" + value; len(tags) < maxOwnTags && CheckID("tag", tag) == nil {
 				tags = append(tags, tag)
@@ -241,7 +201,7 @@ func (k *CacheKind) Tags(id string) (tags []string) {
 
 // Check refuses a value that is larger than values of the kind may be, or doesn't have their form or schema. Forms
 // allow members that they don't name. Errors: fault.SlugValueTooLarge, fault.SlugInvalidValue.
-func (k *CacheKind) Check(value []byte) error {
+func (k *Kind) Check(value []byte) error {
 	if len(value) > k.MaxBytes {
 		return &fault.Error{
 			Kind: fault.TooLarge, Slug: fault.SlugValueTooLarge,
@@ -253,11 +213,11 @@ func (k *CacheKind) Check(value []byte) error {
 		return &fault.Error{Kind: fault.Invalid, Slug: fault.SlugInvalidValue, Field: field,
 			Detail: "the value doesn't fit the kind " + k.Name + ": " + reason}
 	}
-	if err := forms[k.definition.Value].check(value); err != nil {
+	if err := forms[k.Values].check(value); err != nil {
 		return wrong("", explain(err))
 	}
-	if k.definition.Schema != nil {
-		if field, err := k.definition.Schema.Check(value); err != nil {
+	if k.Schema != nil {
+		if field, err := k.Schema.Check(value); err != nil {
 			return wrong(field, err.Error())
 		}
 	}

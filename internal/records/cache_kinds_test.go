@@ -76,7 +76,7 @@ func TestCacheKinds(t *testing.T) {
 		"search": {"search_cache:{поисковый%20запрос}", " Поисковый запрос", results,
 			"{\"query\":\"\xff\"}"},
 	} {
-		k, err := site.Community().Caches.Find(name)
+		k, err := site.Community().Table.Cache(name)
 		require.NoError(t, err)
 		id, err := k.ID(c.id)
 		require.NoError(t, err)
@@ -90,9 +90,9 @@ func TestCacheKinds(t *testing.T) {
 			require.ErrorIs(t, err, &fault.Error{Slug: fault.SlugInvalidID}, name)
 		}
 	}
-	require.Len(t, site.Community().Caches.All(), 14)
+	require.Len(t, site.Community().Table.Caches(), 14)
 	for _, name := range []string{"", "session", "setting", "Author", "cache-load", "cache-tag"} {
-		_, err := site.Community().Caches.Find(name)
+		_, err := site.Community().Table.Cache(name)
 		require.ErrorIs(t, err, records.ErrNoKind, name)
 	}
 }
@@ -116,19 +116,19 @@ func TestTags(t *testing.T) {
 		{"topic", "5", nil, false},
 		{"author-followers", "5", nil, false},
 	} {
-		k, err := site.Community().Caches.Find(c.kind)
+		k, err := site.Community().Table.Cache(c.kind)
 		require.NoError(t, err)
 		id, err := k.ID(c.id)
 		require.NoError(t, err)
-		require.Equal(t, c.tags, k.Tags(id), c.id)
-		require.Equal(t, c.prefixes, k.Prefixes())
+		require.Equal(t, c.tags, k.TagsOf(id), c.id)
+		require.Equal(t, c.prefixes, k.Prefixes)
 	}
 }
 
 // TestRefusedValues checks that errors describe the problem without names of Go types.
 func TestRefusedValues(t *testing.T) {
 	t.Parallel()
-	k, err := site.Community().Caches.Find("author")
+	k, err := site.Community().Table.Cache("author")
 	require.NoError(t, err)
 	for value, want := range map[string]string{
 		`{"stat":{"topics":"x"}}`: `the value doesn't fit the kind author: "/stat/topics" has a wrong form`,

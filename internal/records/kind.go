@@ -41,6 +41,7 @@ type Kind struct {
 	MaxBytes int           // the longest value, with its members and fields
 	Instance Instance      // which Redis has it
 	Quotes   bool          // quotes and backslashes in parts are encoded, too: xargs takes the keys as they are
+	Cached                 // of cached values only
 
 	plain    *Kind    // see Plain; the kind itself if its keys are plain
 	claims   bool     // quotes are encoded if they are in keys of the kind that its last part names

@@ -31,7 +31,7 @@ func part() *rapid.Generator[string] {
 // tables are the kinds of a community site, in both forms of keys.
 func tables(t testing.TB) []*records.Table {
 	t.Helper()
-	table := site.Community().Caches.Table
+	table := site.Community().Table
 	plain, err := table.Plain()
 	require.NoError(t, err)
 	return []*records.Table{table, plain}
@@ -103,7 +103,7 @@ func TestClaims(t *testing.T) {
 		tag, _, _ = strings.Cut(tag, "}")
 		return tag
 	}
-	for _, k := range site.Community().Caches.Table.Caches() {
+	for _, k := range site.Community().Table.Caches() {
 		for _, id := range append([]string{"o'brien"}, hostile...) {
 			claim := k.ClaimKey(id)
 			require.Equal(t, tag(k.Key(id)), tag(claim), "%s %q", k.Name, id)
@@ -145,7 +145,7 @@ func TestKey(t *testing.T) {
 		parts, ok := tt.kind.Parse(tt.want)
 		require.True(t, ok, tt.want)
 		require.Equal(t, tt.parts, parts)
-		require.Same(t, tt.kind, site.Community().Caches.Table.Of(tt.want))
+		require.Same(t, tt.kind, site.Community().Table.Of(tt.want))
 	}
 	for _, foreign := range []string{
 		"", "session:{ann}", "session:{ann}:", "session:{}:00", "session:{a%61}:00", "session:{a%7d}:00",
@@ -153,7 +153,7 @@ func TestKey(t *testing.T) {
 		"session:7:00", "session:7:eyJh.eyJi.x", "user_sessions:7", "7-ann-eyJh.eyJi.x", "topic_shouts_7",
 		"viewed:{7}:x", "viewed:{7} ", "search_cache:{o'brien}", "author:id:{o%27brien}",
 	} {
-		require.Nil(t, site.Community().Caches.Table.Of(foreign), "%q", foreign)
+		require.Nil(t, site.Community().Table.Of(foreign), "%q", foreign)
 	}
 	require.Panics(t, func() { records.SessionKind.Key("ann") })
 }
@@ -201,7 +201,7 @@ func TestPlainKeys(t *testing.T) {
 func TestKinds(t *testing.T) {
 	t.Parallel()
 	names, starts := make(map[string]bool), make(map[string]string)
-	for _, k := range site.Community().Caches.Table.All() {
+	for _, k := range site.Community().Table.All() {
 		require.False(t, names[k.Name], k.Name)
 		names[k.Name] = true
 		require.NotEqual(t, k.TTL == 0, k.Why == "", "%s: a TTL, or why it has none", k.Name)
@@ -209,7 +209,7 @@ func TestKinds(t *testing.T) {
 		require.NotEmpty(t, k.Type, k.Name)
 		require.NotEmpty(t, k.Instance, k.Name)
 		start, _, _ := strings.Cut(k.Pattern, "<")
-		if start != k.Pattern && slices.Contains(site.Community().Caches.Table.Records(), k) {
+		if start != k.Pattern && slices.Contains(site.Community().Table.Records(), k) {
 			starts[k.Name] = start
 		}
 	}
@@ -247,7 +247,7 @@ func TestOthers(t *testing.T) {
 		listed = append(listed, k.Pattern+" "+string(k.Type)+" "+ends)
 	}
 	require.ElementsMatch(t, documented, listed)
-	table := site.Community().Caches.Table
+	table := site.Community().Table
 	require.Equal(t, "channel-message", table.Of("c.{a.b:c}.m.-5").Name)
 	require.Equal(t, "ticket", table.Of("mm.{duel}.ticket.01KAJ2M3V7Q8ZJ4R5T6Y7W8X9D.duel").Name)
 }

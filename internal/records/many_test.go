@@ -48,7 +48,7 @@ func TestGetManyReadsWhatFits(t *testing.T) {
 		10 << 20: {[]int{4}, 1},
 	} {
 		s := &sized{bytes: bytes}
-		got, err := records.NewValues(s, nil).GetMany(t.Context(), site.Community().Caches.All()[0], ids)
+		got, err := records.NewValues(s, nil).GetMany(t.Context(), site.Community().Table.Caches()[0], ids)
 		require.NoError(t, err)
 		require.Len(t, got, want.answer, bytes)
 		require.Equal(t, want.reads, s.reads, bytes)
@@ -62,7 +62,7 @@ func TestGetManyWithoutMemory(t *testing.T) {
 	client := func() string { return "ann" }
 	other, answer := budget.Part(client), budget.Part(client)
 	require.NoError(t, other.Grow(1<<20))
-	_, err := records.NewValues(s, nil).GetMany(unsent.With(t.Context(), &answer), site.Community().Caches.All()[0],
+	_, err := records.NewValues(s, nil).GetMany(unsent.With(t.Context(), &answer), site.Community().Table.Caches()[0],
 		[]string{"1", "2", "3", "4", "5"})
 	var refused *fault.Error
 	require.ErrorAs(t, err, &refused)

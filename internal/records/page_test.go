@@ -36,7 +36,7 @@ func TestPage(t *testing.T) {
 func kinds() string {
 	var b strings.Builder
 	b.WriteString("| kind | key | type | value | longest TTL | most bytes | Redis |\n|---|---|---|---|---|---|---|\n")
-	for _, k := range site.Community().Caches.Table.Records() {
+	for _, k := range site.Community().Table.Records() {
 		form := k.Form
 		if k.Secret {
 			form += "; secret"

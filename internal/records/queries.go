@@ -15,8 +15,8 @@ import (
 
 // Bounds of searches and of the parameters of lists.
 const (
-	MaxParameterBytes  = 8 << 10 // of a text, and of all parameters together
-	maxParameters = 64
+	MaxParameterBytes = 8 << 10 // of a text, and of all parameters together
+	maxParameters     = 64
 )
 
 // hashed is the prefix of a long query's ID, before the hex SHA-256 of its full ID. No other ID begins with it: a

@@ -27,7 +27,8 @@ type StoredSetting struct {
 
 // SettingStore keeps settings. Its methods may be called by many goroutines.
 type SettingStore interface {
-	// Put writes a setting in the order that the package comment says. It returns the resulting mark. Errors: ErrManySettings.
+	// Put writes a setting in the order of the package comment. It returns the resulting mark. Errors:
+	// ErrManySettings.
 	Put(ctx context.Context, p SettingPut) (Secrecy, error)
 	// Delete removes a setting. It succeeds if there is none.
 	Delete(ctx context.Context, name string) error

@@ -12,8 +12,8 @@ const MaxStatsNames = 100
 
 // StatsEntity names the statistics of an entity.
 type StatsEntity struct {
-	Name   string
-	Fields []string // nil: any
+	Name   string   `json:"name"`
+	Fields []string `json:"fields"` // nil: any
 }
 
 // StatsNames are the statistics of a site.

@@ -2,12 +2,10 @@ package records
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 )
 
 // Bounds of the kinds of cached values.
@@ -23,32 +21,8 @@ var (
 	cachePattern = regexp.MustCompile(`^[0-9A-Za-z_.:/-]+\{<[a-z]+>\}([0-9A-Za-z_.:/-]*|:<[a-z]+>)$`)
 )
 
-// NewCache returns a kind of cached values. Its keys have one placeholder, the ID, which is the hash tag; or two: the
-// owner, which is the hash tag, and a name. It uses the name, the pattern, the form, the TTL, MaxBytes, Quotes and
-// whether values are secret. The errors begin with the wrong part: name, key, ttl or maxBytes.
-func NewCache(k Kind) (*Kind, error) {
-	switch {
-	case len(k.Name) > MaxCacheNameSize || !cacheName.MatchString(k.Name):
-		return nil, fmt.Errorf("name: is %.80q, it must be words of lower-case letters and digits with - between "+
-			"them, of at most %d bytes", k.Name, MaxCacheNameSize)
-	case len(k.Pattern) > MaxIDBytes || !cachePattern.MatchString(k.Pattern):
-		return nil, fmt.Errorf("key: is %.80q, it must be a prefix and a placeholder in braces, such as "+
-			"product:{<id>} or cart:{<user>}:<item>, of at most %d letters, digits and _ . : / -", k.Pattern,
-			MaxIDBytes)
-	case k.TTL != 0 && (k.TTL < time.Second || k.TTL > MaxCacheTTL):
-		return nil, fmt.Errorf("ttl: is %s, it must be from 1s to %s", k.TTL, MaxCacheTTL)
-	case k.MaxBytes < 1 || k.MaxBytes > MaxCacheBytes:
-		return nil, fmt.Errorf("maxBytes: is %d, it must be from 1 to %d", k.MaxBytes, MaxCacheBytes)
-	}
-	k.Type, k.Instance, k.Why, k.cached = String, Cache, "", true
-	if k.TTL == 0 {
-		k.Why = "invalidated when the entity changes"
-	}
-	return compile(k), nil
-}
-
-// Cached reports whether NewCache has made a kind: its keys have an ID.
-func (k *Kind) Cached() bool { return k.cached }
+// IsCached reports whether NewCache has made a kind: its keys have an ID.
+func (k *Kind) IsCached() bool { return k.cached }
 
 // Owned reports whether IDs are an owner, a colon and a name.
 func (k *Kind) Owned() bool { return k.cached && len(k.names) == 2 }
@@ -209,15 +183,12 @@ func (t *Table) Of(key string) *Kind {
 	return nil
 }
 
-// ErrNoCache is the error of a name that isn't that of a kind of cached values.
-var ErrNoCache = errors.New("there is no such kind of cached values")
-
-// Cache returns the kind of cached values with a name. Errors: ErrNoCache.
+// Cache returns the kind of cached values with a name. Errors: ErrNoKind.
 func (t *Table) Cache(name string) (*Kind, error) {
 	for _, k := range t.caches {
 		if k.Name == name {
 			return k, nil
 		}
 	}
-	return nil, ErrNoCache
+	return nil, ErrNoKind
 }

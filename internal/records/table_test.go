@@ -50,7 +50,7 @@ func TestNewCache(t *testing.T) {
 		"of at most 128 letters":                  func(k *records.Kind) { k.Pattern = long + "{<a>}" },
 		"ttl: is 999ms, it must be from 1s to 87": func(k *records.Kind) { k.TTL = 999 * time.Millisecond },
 		"ttl: is 8761h0m0s, it must be from 1s":   func(k *records.Kind) { k.TTL = 8761 * time.Hour },
-		"maxBytes: is 0, it must be from 1 to":    func(k *records.Kind) { k.MaxBytes = 0 },
+		"maxBytes: is -1, it must be from 1 to":   func(k *records.Kind) { k.MaxBytes = -1 },
 		"maxBytes: is 1048577, it must be from":   func(k *records.Kind) { k.MaxBytes = 1<<20 + 1 },
 	} {
 		bad := good
@@ -65,8 +65,8 @@ func TestNewCache(t *testing.T) {
 func TestOwned(t *testing.T) {
 	t.Parallel()
 	cart, product := cached(t, "cart", "cart:{<user>}:<item>"), cached(t, "product", "product:{<id>}")
-	require.True(t, cart.Owned() && cart.Cached() && product.Cached())
-	require.False(t, product.Owned() || records.CacheLoadKind.Cached())
+	require.True(t, cart.Owned() && cart.IsCached() && product.IsCached())
+	require.False(t, product.Owned() || records.CacheLoadKind.IsCached())
 	for id, key := range map[string]string{
 		"ann:7": "cart:{ann}:7", "ann:7:8": "cart:{ann}:7:8", "a}b:{7}": "cart:{a%7Db}:%7B7%7D",
 		"é:a b": "cart:{é}:a%20b",
@@ -109,7 +109,7 @@ func TestTable(t *testing.T) {
 	require.Same(t, product, found)
 	for _, name := range []string{"session", "author", ""} {
 		_, err := table.Cache(name)
-		require.ErrorIs(t, err, records.ErrNoCache)
+		require.ErrorIs(t, err, records.ErrNoKind)
 	}
 
 	for want, k := range map[string]*records.Kind{

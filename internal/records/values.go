@@ -30,16 +30,16 @@ type Values struct {
 func NewValues(store CacheStore, m CacheMetrics) *Values { return &Values{store, m} }
 
 // count counts an entry that is answered.
-func (v *Values) count(k *CacheKind, e Entry) {
+func (v *Values) count(k *Kind, e Entry) {
 	if v.metrics != nil {
-		v.metrics.Count(k.Kind, e.Event())
+		v.metrics.Count(k, e.Event())
 	}
 }
 
 // read is Read of the store, in which values that aren't JSON, or UTF-8 if they are plain texts, count as missing: an
 // answer with one could not be parsed. Another program has written it, or its storage is damaged.
-func (v *Values) read(ctx context.Context, k *CacheKind, ids []string) ([]Entry, error) {
-	entries, err := v.store.Read(ctx, k.Kind, ids)
+func (v *Values) read(ctx context.Context, k *Kind, ids []string) ([]Entry, error) {
+	entries, err := v.store.Read(ctx, k, ids)
 	for i := range entries {
 		if e := &entries[i]; e.Found && !k.isReadable(e.Bytes) {
 			e.Found, e.Bytes = false, nil
@@ -48,15 +48,15 @@ func (v *Values) read(ctx context.Context, k *CacheKind, ids []string) ([]Entry,
 	return entries, err
 }
 
-func (k *CacheKind) isReadable(value []byte) bool {
-	if k.JSON {
+func (k *Kind) isReadable(value []byte) bool {
+	if k.JSON() {
 		return strictjson.Valid(value)
 	}
 	return utf8.Valid(value)
 }
 
 // Get returns a value, which must not be changed. Errors: ErrNotCached.
-func (v *Values) Get(ctx context.Context, k *CacheKind, id string) ([]byte, error) {
+func (v *Values) Get(ctx context.Context, k *Kind, id string) ([]byte, error) {
 	entries, err := v.read(ctx, k, []string{id})
 	if err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func CheckMany(ids []string) error {
 
 // GetMany returns the entries of the first IDs, in order: of all, or of as many as fit in MaxManyBytes. It reads as many
 // at a time as should fit, by the average of those before. Errors: those of the store, and of the memory of answers.
-func (v *Values) GetMany(ctx context.Context, k *CacheKind, ids []string) ([]Entry, error) {
+func (v *Values) GetMany(ctx context.Context, k *Kind, ids []string) ([]Entry, error) {
 	if err := CheckMany(ids); err != nil {
 		return nil, err
 	}
@@ -110,38 +110,25 @@ func nextStep(bytes, values int) int {
 	return max(1, min(manyStep, (MaxManyBytes-bytes)/average))
 }
 
-// PutValue is a value to be stored.
-type PutValue struct {
-	Kind  *CacheKind
-	ID    string
-	Bytes []byte
-	TTL   time.Duration // 0: that of the kind
-	Tags  []string      // it can be invalidated by each
-	// Checked is called when the bytes have been checked, which can take several times their memory; nil: it isn't.
-	Checked func()
-}
-
-// Put stores a value. One with tags ends after 30 days at the latest. Errors: those of Kind.Check and of the store, and
-// invalid tags and TTLs.
-func (v *Values) Put(ctx context.Context, value PutValue) error {
-	stored := Value{
-		Key: CacheKey{Kind: value.Kind.Kind, ID: value.ID}, Bytes: value.Bytes, TTL: value.TTL,
-		Tags: append(value.Kind.Tags(value.ID), value.Tags...), Prefixed: value.Kind.Prefixes(),
-	}
-	err := value.Kind.Check(value.Bytes)
+// Put stores a value, with the automatic tags of its kind besides its own. One with tags ends after 30 days at the
+// latest. Errors: those of Kind.Check and of the store, and invalid tags and TTLs.
+func (v *Values) Put(ctx context.Context, value Value) error {
+	kind, tags := value.Key.Kind, value.Tags
+	err := kind.Check(value.Bytes)
 	if value.Checked != nil {
 		value.Checked()
 	}
 	if err != nil {
 		return err
 	}
-	if err := checkTags(value.Tags, maxTags); err != nil {
+	if err := checkTags(tags, maxTags); err != nil {
 		return err
 	}
-	if err := setTTL(&stored); err != nil {
+	value.Tags, value.Prefixed = append(kind.TagsOf(value.Key.ID), tags...), kind.Prefixes
+	if err := setTTL(&value); err != nil {
 		return err
 	}
-	return v.store.Put(ctx, stored)
+	return v.store.Put(ctx, value)
 }
 
 // setTTL sets or checks the TTL of a value.
@@ -163,8 +150,8 @@ func setTTL(v *Value) error {
 }
 
 // Delete removes a value.
-func (v *Values) Delete(ctx context.Context, k *CacheKind, id string) error {
-	return v.store.Invalidate(ctx, k.Kind, []string{id})
+func (v *Values) Delete(ctx context.Context, k *Kind, id string) error {
+	return v.store.Invalidate(ctx, k, []string{id})
 }
 
 // InvalidateTags removes the values of all kinds that have one of the tags, and returns how many there were.
@@ -185,15 +172,15 @@ func (v *Values) InvalidateTags(ctx context.Context, tags []string) (int, error)
 
 // InvalidatePrefix removes the values whose IDs begin with a prefix, and returns how many there were. Errors: one with
 // fault.SlugInvalidID for a kind without Prefixes.
-func (v *Values) InvalidatePrefix(ctx context.Context, k *CacheKind, prefix string) (int, error) {
-	if !k.Prefixes() {
+func (v *Values) InvalidatePrefix(ctx context.Context, k *Kind, prefix string) (int, error) {
+	if !k.Prefixes {
 		return 0, refused("kind", "has no values that can be invalidated by a prefix")
 	}
 	if len(prefix) > MaxQueryBytes {
 		return 0, refused("prefix", fmt.Sprintf("has %d bytes, at most %d are allowed", len(prefix),
 			MaxQueryBytes))
 	}
-	return v.store.InvalidatePrefix(ctx, k.Kind, prefix)
+	return v.store.InvalidatePrefix(ctx, k, prefix)
 }
 
 // maxTags is how many tags a put may give a value.

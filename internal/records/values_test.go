@@ -26,7 +26,7 @@ func openStore(t *testing.T) records.CacheStore {
 	reads, err := tracked.Open(t.Context(), conn, tracked.Options{})
 	require.NoError(t, err)
 	t.Cleanup(reads.Close)
-	store := redisrecords.NewCaches(site.Community().Caches.Table, conn, conn, reads)
+	store := redisrecords.NewCaches(site.Community().Table, conn, conn, reads)
 	t.Cleanup(store.Close)
 	return store
 }
@@ -51,12 +51,12 @@ func TestValues(t *testing.T) {
 		"topic-authors": {"5", ids}, "topic-followers": {"5", ids}, "shout-followers": {"5", ids},
 		"shouts": {list, shouts}, "topic-shouts": {"5", shouts}, "search": {"go redis", results},
 	}
-	put := func(k *records.CacheKind) {
+	put := func(k *records.Kind) {
 		require.NoError(t, values.Put(t.Context(),
-			records.PutValue{Kind: k, ID: texts[k.Name][0], Bytes: []byte(texts[k.Name][1])}), k.Name)
+			records.Value{Key: records.CacheKey{Kind: k, ID: texts[k.Name][0]}, Bytes: []byte(texts[k.Name][1])}), k.Name)
 	}
-	require.Len(t, texts, len(site.Community().Caches.All()))
-	for _, k := range site.Community().Caches.All() {
+	require.Len(t, texts, len(site.Community().Table.Caches()))
+	for _, k := range site.Community().Table.Caches() {
 		put(k)
 		got, err := values.Get(t.Context(), k, texts[k.Name][0])
 		require.NoError(t, err, k.Name)
@@ -66,7 +66,7 @@ func TestValues(t *testing.T) {
 		require.ErrorIs(t, err, records.ErrNotCached, k.Name)
 		put(k)
 	}
-	entries, err := values.GetMany(t.Context(), site.Community().Caches.All()[0], []string{"123", "none"})
+	entries, err := values.GetMany(t.Context(), site.Community().Table.Caches()[0], []string{"123", "none"})
 	require.NoError(t, err)
 	require.True(t, entries[0].Found)
 	require.False(t, entries[1].Found)
@@ -77,7 +77,7 @@ func TestValues(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 2, n)
 	for name, kept := range map[string]bool{"shouts": false, "topic-shouts": false, "topic": true, "search": true} {
-		k, err := site.Community().Caches.Find(name)
+		k, err := site.Community().Table.Cache(name)
 		require.NoError(t, err)
 		entries, err := values.GetMany(t.Context(), k, []string{texts[name][0]})
 		require.NoError(t, err)
@@ -99,11 +99,11 @@ func (o *order) Put(context.Context, records.Value) error {
 // TestChecked: the check of a value, which takes memory, has ended before the store is called.
 func TestChecked(t *testing.T) {
 	t.Parallel()
-	k, err := site.Community().Caches.Find("author-followers")
+	k, err := site.Community().Table.Cache("author-followers")
 	require.NoError(t, err)
 	for value, want := range map[string][]string{`[1]`: {"checked", "stored"}, `[`: {"checked"}} {
 		s := &order{}
-		err := records.NewValues(s, nil).Put(t.Context(), records.PutValue{Kind: k, ID: "1", Bytes: []byte(value),
+		err := records.NewValues(s, nil).Put(t.Context(), records.Value{Key: records.CacheKey{Kind: k, ID: "1"}, Bytes: []byte(value),
 			Checked: func() { s.events = append(s.events, "checked") }})
 		require.Equal(t, len(want) == 1, err != nil)
 		require.Equal(t, want, s.events)

@@ -31,7 +31,7 @@ const shards, replicas = 4, 3
 
 // description is of a cache whose values have 100 bytes.
 var description = func() tier.Description {
-	kind, err := tier.Find(site.Community().Caches.Table, "author")
+	kind, err := tier.Find(site.Community().Table, "author")
 	if err != nil {
 		panic(err)
 	}

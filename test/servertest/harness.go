@@ -155,7 +155,7 @@ func surveyOf(t testing.TB, conn *redis.Conn) *keyspace.Job {
 	t.Helper()
 	c, err := config.Load(pflag.NewFlagSet("serve", pflag.ContinueOnError), nil)
 	require.NoError(t, err)
-	job := keyspace.NewJob(c.Records.Site.Caches.Table, map[string]keyspace.Source{"channels": kept.NewKeySource(conn)})
+	job := keyspace.NewJob(c.Records.Site.Table, map[string]keyspace.Source{"channels": kept.NewKeySource(conn)})
 	parts := lifecycle.New(t.Context())
 	t.Cleanup(func() { require.NoError(t, parts.Stop()) })
 	parts.Run(t.Context(), "survey", job.Run)

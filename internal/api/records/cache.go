@@ -23,24 +23,24 @@ type Cache interface {
 
 // CacheReader reads values.
 type CacheReader interface {
-	Get(ctx context.Context, k *records.CacheKind, id string) ([]byte, error)
-	GetMany(ctx context.Context, k *records.CacheKind, ids []string) ([]records.Entry, error)
+	Get(ctx context.Context, k *records.Kind, id string) ([]byte, error)
+	GetMany(ctx context.Context, k *records.Kind, ids []string) ([]records.Entry, error)
 }
 
 // CacheWriter writes and removes values.
 type CacheWriter interface {
-	Put(ctx context.Context, v records.PutValue) error
-	Delete(ctx context.Context, k *records.CacheKind, id string) error
+	Put(ctx context.Context, v records.Value) error
+	Delete(ctx context.Context, k *records.Kind, id string) error
 	InvalidateTags(ctx context.Context, tags []string) (int, error)
-	InvalidatePrefix(ctx context.Context, k *records.CacheKind, prefix string) (int, error)
+	InvalidatePrefix(ctx context.Context, k *records.Kind, prefix string) (int, error)
 }
 
 type cacheCalls struct {
-	kinds  *records.CacheKinds
+	kinds  *records.Table
 	values Cache
 }
 
-func addCache(a web.API, kinds *records.CacheKinds, values Cache) {
+func addCache(a web.API, kinds *records.Table, values Cache) {
 	h := &cacheCalls{kinds, values}
 	const path = "/v1/cache/:kind/:id"
 	a.Add(web.Route{Method: http.MethodPost, Path: "/v1/cache/invalidate", Action: access.Write, Of: nothing,
@@ -69,8 +69,8 @@ func (h *cacheCalls) of(c *web.Call) access.Resource {
 }
 
 // named returns the kind and the canonical ID from the path.
-func (h *cacheCalls) named(c *web.Call) (*records.CacheKind, string, error) {
-	k, err := h.kinds.Find(c.Param(0))
+func (h *cacheCalls) named(c *web.Call) (*records.Kind, string, error) {
+	k, err := h.kinds.Cache(c.Param(0))
 	if err != nil {
 		return nil, "", err
 	}
@@ -91,8 +91,8 @@ func (h *cacheCalls) get(c *web.Call) error {
 	return c.Bytes(mediaType(k), value)
 }
 
-func mediaType(k *records.CacheKind) string {
-	if k.JSON {
+func mediaType(k *records.Kind) string {
+	if k.JSON() {
 		return wire.MediaJSON
 	}
 	return "text/plain; charset=utf-8"
@@ -104,7 +104,7 @@ func (h *cacheCalls) put(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	v := records.PutValue{Kind: k, ID: id}
+	v := records.Value{Key: records.CacheKey{Kind: k, ID: id}}
 	if err := putQuery(c, &v); err != nil {
 		return err
 	}
@@ -121,7 +121,7 @@ func (h *cacheCalls) put(c *web.Call) error {
 }
 
 // putQuery reads ttl and tags.
-func putQuery(c *web.Call, v *records.PutValue) error {
+func putQuery(c *web.Call, v *records.Value) error {
 	return web.ReadQuery(c.Request().URL.RawQuery, []string{"ttl", "tags"}, func(name, value string) (err error) {
 		switch {
 		case value == "":
@@ -150,7 +150,7 @@ func (h *cacheCalls) delete(c *web.Call) error {
 
 // getMany is POST /v1/cache/{kind}/get.
 func (h *cacheCalls) getMany(c *web.Call) error {
-	k, err := h.kinds.Find(c.Param(0))
+	k, err := h.kinds.Cache(c.Param(0))
 	if err != nil {
 		return err
 	}
@@ -180,12 +180,12 @@ func (h *cacheCalls) getMany(c *web.Call) error {
 }
 
 // manyOf returns the answer for the entries of the first IDs.
-func manyOf(k *records.CacheKind, ids []string, entries []records.Entry) wire.CachedValues {
+func manyOf(k *records.Kind, ids []string, entries []records.Entry) wire.CachedValues {
 	answer := wire.CachedValues{Values: []wire.CachedValue{}, Missing: []string{},
 		Left: append([]string{}, ids[len(entries):]...)}
 	for i, e := range entries {
 		value := json.RawMessage(e.Bytes)
-		if e.Found && !k.JSON {
+		if e.Found && !k.JSON() {
 			value, _ = json.Marshal(string(e.Bytes)) // a string is always valid as JSON
 		}
 		if !e.Found {
@@ -216,7 +216,7 @@ func (h *cacheCalls) invalidate(c *web.Call) error {
 		}
 		answer.Values, err = h.values.InvalidateTags(c.Context(), request.Tags)
 	} else {
-		k, errKind := h.kinds.Find(request.Kind)
+		k, errKind := h.kinds.Cache(request.Kind)
 		if errKind != nil {
 			return errKind
 		}

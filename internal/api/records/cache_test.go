@@ -40,7 +40,7 @@ func TestOddIDsInTheCache(t *testing.T) {
 	}
 	kept := 0
 	for key := range h.Keys() {
-		kind := site.Community().Caches.Table.Of(strings.TrimPrefix(key, h.Prefix))
+		kind := site.Community().Table.Of(strings.TrimPrefix(key, h.Prefix))
 		require.NotNil(t, kind, key)
 		if kind == site.Kind("author-followers") || kind == site.Kind("shouts") {
 			kept++

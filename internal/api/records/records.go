@@ -12,7 +12,7 @@ import (
 
 // Options holds the service of each resource. A resource without a service has no routes.
 type Options struct {
-	Kinds         *records.CacheKinds // of cached values, with their table; needed
+	Kinds         *records.Table // of the service and of cached values; needed
 	Locks         Locks
 	Verifications Verifications
 	OAuth         OAuth
@@ -35,7 +35,7 @@ func (o *Options) Drain() {
 // Register adds the routes.
 func Register(r *web.Router, o Options) {
 	a := web.API{Router: r, Fail: web.Fail}
-	addKinds(a, o.Kinds.Table)
+	addKinds(a, o.Kinds)
 	if o.Sessions != nil {
 		addSessions(a, o.Sessions)
 	}

@@ -15,7 +15,7 @@ func (r *Records) openCache(ctx context.Context, n Needs) error {
 		return err
 	}
 	n.Parts.OnStop(reads.Close)
-	store := redisrecords.NewCaches(n.Config.Site.Caches.Table, n.Redis.Cache, n.Redis.Records, reads)
+	store := redisrecords.NewCaches(n.Config.Site.Table, n.Redis.Cache, n.Redis.Records, reads)
 	n.Parts.OnStop(store.Close)
 	through, err := throughShards(ctx, n, store)
 	if err != nil {

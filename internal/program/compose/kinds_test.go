@@ -165,7 +165,7 @@ func (s *service) missing() (names []string) {
 }
 
 // table returns the kinds of the service.
-func (s *service) table() *records.Table { return s.needs.Config.Site.Caches.Table }
+func (s *service) table() *records.Table { return s.needs.Config.Site.Table }
 
 func open(t *testing.T, url, form string) *service {
 	t.Helper()

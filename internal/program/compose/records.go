@@ -54,7 +54,7 @@ func Open(ctx context.Context, n Needs) (*Records, error) {
 		return nil, err
 	}
 	r := &Records{needs: n, metrics: metrics, sessions: known}
-	r.API.Kinds, r.API.Sessions = n.Config.Site.Caches, known
+	r.API.Kinds, r.API.Sessions = n.Config.Site.Table, known
 	r.openLocks(n)
 	if err := r.openTokens(n); err != nil {
 		return nil, err

@@ -39,7 +39,7 @@ func throughShards(ctx context.Context, n Needs, store *tierstore.Caches) (recor
 	var kinds []*records.Kind
 	clients := make(map[*records.Kind]tier.Client)
 	for _, name := range n.Shards.Reads.Caches {
-		kind, err := tier.Find(n.Config.Site.Caches.Table, name)
+		kind, err := tier.Find(n.Config.Site.Table, name)
 		if err != nil {
 			return nil, err
 		}

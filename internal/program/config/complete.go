@@ -141,8 +141,8 @@ func (r *RecordOptions) completeKeys() (err error) {
 
 // addShards adds the kinds that the table has in shards to those that are read through nodes.
 func (c *Config) addShards() {
-	for _, k := range c.Records.Site.Caches.All() {
-		if k.Definition().Shards && !slices.Contains(c.Shards.Reads.Caches, k.Name) {
+	for _, k := range c.Records.Site.Table.Caches() {
+		if k.Shards && !slices.Contains(c.Shards.Reads.Caches, k.Name) {
 			c.Shards.Reads.Caches = append(c.Shards.Reads.Caches, k.Name)
 		}
 	}

@@ -50,7 +50,7 @@ func TestKindsOfOptions(t *testing.T) {
 	require.NoError(t, err)
 	c, err := loadFor(t, node, shop+"shardCache: product\nshardDc: a", nil, nil)
 	require.NoError(t, err)
-	require.Equal(t, "product", c.Records.Site.Caches.All()[0].Name)
+	require.Equal(t, "product", c.Records.Site.Table.Caches()[0].Name)
 }
 
 // TestPlainKeys: every command that reads the table of kinds has it with the form of keys.
@@ -60,7 +60,7 @@ func TestPlainKeys(t *testing.T) {
 		c, err := loadFor(t, of, shop+"recordsKeys: plain\nshardCache: product\nshardDc: a", nil, nil)
 		require.NoError(t, err)
 		require.True(t, c.Records.PlainKeys)
-		require.Equal(t, "product:7", c.Records.Site.Caches.All()[0].KeyOf("7"))
+		require.Equal(t, "product:7", c.Records.Site.Table.Caches()[0].KeyOf("7"))
 		require.Equal(t, "likes:ann", c.Records.Site.Sources[0].Follows.KeyOf("ann"))
 	}
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
@@ -68,7 +68,7 @@ func TestPlainKeys(t *testing.T) {
 	require.NoError(t, flags.Parse([]string{"--records-keys=plain"}))
 	c, err := LoadRedis(flags, nil)
 	require.NoError(t, err)
-	require.Equal(t, "session", c.Records.Site.Caches.Table.Of("session:ann:00").Name)
+	require.Equal(t, "session", c.Records.Site.Table.Of("session:ann:00").Name)
 
 	c, err = load(t, "recordsKeys: plain\nrecords: off", nil, nil)
 	require.NoError(t, err)

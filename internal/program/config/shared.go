@@ -62,11 +62,10 @@ func (c Config) Shared() (Shared, error) {
 
 func sharedKinds(r RecordOptions) (digests map[string]string, err error) {
 	digests = map[string]string{}
-	for _, k := range r.Site.Caches.All() {
-		d := k.Definition()
-		sum := sumOf(d.Schema)
-		d.Schema = nil
-		if digests[k.Name], err = digestOf([]any{d, sum}); err != nil {
+	for _, k := range r.Site.Table.Caches() {
+		row := *k.In(true) // the form of keys has a digest of its own
+		row.Schema = nil
+		if digests[k.Name], err = digestOf([]any{row, sumOf(k.Schema)}); err != nil {
 			return nil, fmt.Errorf("kind %s: %w", k.Name, err)
 		}
 	}

@@ -350,7 +350,7 @@ func parseProvider(text string) (string, error) { return text, tokens.CheckProvi
 
 // parseKind parses the name of a kind of keys, or "unknown".
 func (c *Config) parseKind(text string) (string, error) {
-	if text == records.Unknown || slices.ContainsFunc(c.Records.Site.Caches.Table.All(),
+	if text == records.Unknown || slices.ContainsFunc(c.Records.Site.Table.All(),
 		func(k *records.Kind) bool { return k.Name == text }) {
 		return text, nil
 	}
@@ -368,7 +368,7 @@ func (c *Config) setSessionGrants(text string) (err error) {
 
 // parseCache parses the name of a cache, which is that of a kind of its values.
 func (c *Config) parseCache(text string) (string, error) {
-	table := c.Records.Site.Caches.Table
+	table := c.Records.Site.Table
 	if _, err := tier.Find(table, text); err != nil {
 		var names []string
 		for _, kind := range table.Caches() {

@@ -35,7 +35,7 @@ func TestCached(t *testing.T) {
 	reads, err := tracked.Open(t.Context(), conn, tracked.Options{})
 	require.NoError(t, err)
 	t.Cleanup(reads.Close)
-	store := redisrecords.NewCaches(site.Community().Caches.Table, conn, conn, reads)
+	store := redisrecords.NewCaches(site.Community().Table, conn, conn, reads)
 	t.Cleanup(store.Close)
 	counts := events{}
 	f := followers.New(followers.NewCached(store, counts), site.Community().Sources)

@@ -84,7 +84,7 @@ func TestReport(t *testing.T) {
 	require.Empty(t, report.Kinds[0].Largest)
 }
 
-var table = site.Community().Caches.Table
+var table = site.Community().Table
 
 // id returns the ID of a session.
 func id(n int) string { return fmt.Sprintf("%064x", n) }

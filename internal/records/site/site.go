@@ -23,7 +23,7 @@ import (
 
 // Site is a table of kinds. It is immutable.
 type Site struct {
-	Caches  *records.CacheKinds
+	Table   *records.Table    // of kinds: those of the service and of cached values
 	Sources followers.Sources // what users follow
 	Schema  string            // name of the JSON Schema of notifications; "": they are any JSON
 
@@ -48,18 +48,18 @@ var Community = sync.OnceValue(func() *Site {
 
 // Kind returns the kind of cached values of a community site with a name. It panics if there is none.
 func Kind(name string) *records.Kind {
-	k, err := Community().Caches.Find(name)
+	k, err := Community().Table.Cache(name)
 	if err != nil {
 		panic("site: " + name + " is no kind of a community site")
 	}
-	return k.Kind
+	return k
 }
 
 // Plain returns the table with plain keys. The errors name the place, as those of Parse.
 func (s *Site) Plain() (*Site, error) {
 	plain := *s
 	var err error
-	if plain.Caches, err = s.Caches.Plain(); err != nil {
+	if plain.Table, err = s.Table.Plain(); err != nil {
 		return nil, inCaches(err)
 	}
 	plain.Sources = slices.Clone(s.Sources)
@@ -81,11 +81,11 @@ func inCaches(err error) error {
 
 // table is a table as it is written.
 type table struct {
-	Caches        []cached      `json:"caches"`
-	Notifications notifications `json:"notifications"`
-	Locks         []operation   `json:"locks"`
-	Statistics    []entity      `json:"statistics"`
-	Metrics       []string      `json:"metrics"`
+	Caches        []cached              `json:"caches"`
+	Notifications notifications         `json:"notifications"`
+	Locks         []operation           `json:"locks"`
+	Statistics    []records.StatsEntity `json:"statistics"`
+	Metrics       []string              `json:"metrics"`
 }
 
 // operation is an operation of locks, as it is written.
@@ -93,12 +93,6 @@ type operation struct {
 	Name   string   `json:"name"`
 	TTL    duration `json:"ttl"`
 	MaxTTL duration `json:"maxTTL"`
-}
-
-// entity is the statistics of an entity, as they are written.
-type entity struct {
-	Name   string   `json:"name"`
-	Fields []string `json:"fields"`
 }
 
 // notifications are the channels of notifications as they are written.
@@ -184,8 +178,8 @@ func Parse(text []byte, open Schemas) (*Site, error) {
 	if err != nil {
 		return nil, fmt.Errorf("kinds.notifications.%w", err)
 	}
-	s := &Site{Caches: caches, Sources: sources, Schema: t.Notifications.Schema, Operations: t.operations(),
-		Statistics: t.names()}
+	s := &Site{Table: caches, Sources: sources, Schema: t.Notifications.Schema, Operations: t.operations(),
+		Statistics: records.StatsNames{Entities: t.Statistics, Metrics: t.Metrics}}
 	if err := s.Operations.Check(); err != nil {
 		return nil, fmt.Errorf("kinds.locks%w", err)
 	}
@@ -207,20 +201,8 @@ func (t *table) operations() locks.Operations {
 	return all
 }
 
-// names returns the names of statistics.
-func (t *table) names() records.StatsNames {
-	n := records.StatsNames{Metrics: t.Metrics}
-	if t.Statistics != nil {
-		n.Entities = make([]records.StatsEntity, len(t.Statistics))
-	}
-	for i, e := range t.Statistics {
-		n.Entities[i] = records.StatsEntity(e)
-	}
-	return n
-}
-
 // sources returns what users follow. Their lists are cached values.
-func (n *notifications) sources(caches *records.CacheKinds) (followers.Sources, error) {
+func (n *notifications) sources(caches *records.Table) (followers.Sources, error) {
 	all := make(followers.Sources, len(n.Follow))
 	for i, f := range n.Follow {
 		all[i].Name = f.Name
@@ -228,12 +210,12 @@ func (n *notifications) sources(caches *records.CacheKinds) (followers.Sources, 
 			field, name string
 			kind        **records.Kind
 		}{{"follows", f.Follows, &all[i].Follows}, {"followers", f.Followers, &all[i].Followers}} {
-			kind, err := caches.Find(list.name)
-			if err != nil || kind.Definition().Value != "ids" {
+			kind, err := caches.Cache(list.name)
+			if err != nil || kind.Values != "ids" {
 				return nil, fmt.Errorf("follow[%d].%s: is %.80q, it must be one of caches whose value is ids", i,
 					list.field, list.name)
 			}
-			*list.kind = kind.Kind
+			*list.kind = kind
 		}
 		if err := all[:i+1].Check(); err != nil {
 			return nil, fmt.Errorf("follow[%d].%w", i, err)
@@ -243,11 +225,11 @@ func (n *notifications) sources(caches *records.CacheKinds) (followers.Sources, 
 }
 
 // caches builds the kinds of cached values.
-func (t *table) caches(open Schemas) (*records.CacheKinds, error) {
+func (t *table) caches(open Schemas) (*records.Table, error) {
 	if len(t.Caches) > records.MaxCaches {
 		return nil, fmt.Errorf("kinds.caches: has %d kinds, at most %d are allowed", len(t.Caches), records.MaxCaches)
 	}
-	list := make([]*records.CacheKind, len(t.Caches))
+	list := make([]*records.Kind, len(t.Caches))
 	for i, c := range t.Caches {
 		kind, err := c.kind(open)
 		if err != nil {
@@ -255,23 +237,24 @@ func (t *table) caches(open Schemas) (*records.CacheKinds, error) {
 		}
 		list[i] = kind
 	}
-	kinds, err := records.NewCacheKinds(list)
+	kinds, err := records.NewTable(list...)
 	if err != nil {
 		return nil, inCaches(err)
 	}
 	return kinds, nil
 }
 
-func (c *cached) kind(open Schemas) (*records.CacheKind, error) {
-	d := records.Definition{
-		Name: c.Name, Key: c.Key, TTL: time.Duration(c.TTL), MaxBytes: int(c.MaxBytes), Secret: c.Secret,
-		Value: c.Value, IDs: c.IDs, Prefixes: c.Prefixes, Tags: c.Tags, Shards: c.Shards, Description: c.Description,
+func (c *cached) kind(open Schemas) (*records.Kind, error) {
+	k := records.Kind{
+		Name: c.Name, Pattern: c.Key, TTL: time.Duration(c.TTL), MaxBytes: int(c.MaxBytes), Secret: c.Secret,
+		Cached: records.Cached{Values: c.Value, IDs: c.IDs, Prefixes: c.Prefixes, Tags: c.Tags, Shards: c.Shards,
+			Description: c.Description},
 	}
 	if c.Schema != "" {
 		var err error
-		if d.Schema, err = open(c.Schema); err != nil {
+		if k.Schema, err = open(c.Schema); err != nil {
 			return nil, fmt.Errorf("schema: %w", err)
 		}
 	}
-	return records.NewCacheKind(d)
+	return records.NewCache(k)
 }

@@ -49,8 +49,8 @@ func TestParse(t *testing.T) {
 		"locks": [{"name": "sort", "ttl": "1m", "maxTTL": "2m"}],
 		"statistics": [{"name": "orders", "fields": ["paid"]}], "metrics": []}`), open)
 	require.NoError(t, err)
-	kind := func(name string) *records.CacheKind {
-		k, err := s.Caches.Find(name)
+	kind := func(name string) *records.Kind {
+		k, err := s.Table.Cache(name)
 		require.NoError(t, err)
 		return k
 	}
@@ -60,11 +60,11 @@ func TestParse(t *testing.T) {
 	require.True(t, product.Secret)
 	require.Equal(t, 1<<20, found.MaxBytes)
 	require.Equal(t, "HTML", page.Form)
-	require.True(t, product.JSON && found.JSON && !page.JSON)
-	require.True(t, found.Prefixes() && !product.Prefixes())
+	require.True(t, product.JSON() && found.JSON() && !page.JSON())
+	require.True(t, found.Prefixes && !product.Prefixes)
 
 	for _, c := range []struct {
-		kind        *records.CacheKind
+		kind        *records.Kind
 		value       string
 		field, want string
 	}{
@@ -91,7 +91,7 @@ func TestParse(t *testing.T) {
 	}
 	id, err := found.ID("  GO :x=1:shelf=b:shelf=a")
 	require.NoError(t, err)
-	require.Equal(t, []string{"shelf:a", "shelf:b"}, found.Tags(id))
+	require.Equal(t, []string{"shelf:a", "shelf:b"}, found.TagsOf(id))
 	for _, id := range []string{"", "ann", ":7", "ann:"} {
 		_, err := kind("cart").ID(id)
 		require.ErrorIs(t, err, &fault.Error{Slug: fault.SlugInvalidID}, id)
@@ -104,10 +104,10 @@ func TestParse(t *testing.T) {
 	require.Equal(t, "liked", s.Sources[0].Follows.Name)
 	plain, err := s.Plain()
 	require.NoError(t, err)
-	found, err = plain.Caches.Find("cart")
+	found, err = plain.Table.Cache("cart")
 	require.NoError(t, err)
 	require.Equal(t, "cart:ann:7", found.KeyOf("ann:7"))
-	require.Same(t, found.Kind, plain.Caches.Table.Of("cart:ann:7"))
+	require.Same(t, found, plain.Table.Of("cart:ann:7"))
 	require.Equal(t, s.Sources[0].Follows.In(true), plain.Sources[0].Follows)
 	require.True(t, s.Sources.Followed("notifications:product:7"))
 	require.False(t, s.Sources.Followed("notifications:topic:7"))
@@ -120,7 +120,7 @@ func TestParse(t *testing.T) {
 	require.NoError(t, err)
 	require.Nil(t, none.Operations)
 	require.Equal(t, records.StatsNames{}, none.Statistics)
-	require.Empty(t, none.Caches.All())
+	require.Empty(t, none.Table.Caches())
 	require.Empty(t, none.Sources)
 }
 
@@ -128,13 +128,10 @@ func TestParse(t *testing.T) {
 func TestCommunity(t *testing.T) {
 	t.Parallel()
 	var lines []string
-	for _, k := range site.Community().Caches.All() {
-		d := k.Definition()
-		require.Equal(t, []any{d.Name, d.Key, d.TTL, d.MaxBytes, d.Secret}, []any{k.Name, k.Pattern, k.TTL, k.MaxBytes,
-			k.Secret})
+	for _, k := range site.Community().Table.Caches() {
 		lines = append(lines, fmt.Sprintf("%s %s %s %d %s %s %v secret=%t quotes=%t prefixes=%t schema=%t %s",
-			d.Name, d.Key, d.TTL, d.MaxBytes, d.Value, d.IDs, d.Tags, d.Secret, k.Quotes, d.Prefixes,
-			d.Schema != nil, k.Form))
+			k.Name, k.Pattern, k.TTL, k.MaxBytes, k.Values, k.IDs, k.Tags, k.Secret, k.Quotes, k.Prefixes,
+			k.Schema != nil, k.Form))
 	}
 	const entity, list = "secret=false quotes=false prefixes=false schema=false ",
 		"secret=false quotes=true prefixes=true schema=false "

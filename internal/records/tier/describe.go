@@ -15,7 +15,7 @@ type Description = shard.Description[string, string, []byte]
 
 // Describe describes the values of a kind. The cache has the kind's name. Errors: ErrKind.
 func Describe(kind *records.Kind) (Description, error) {
-	if !kind.Cached() {
+	if !kind.IsCached() {
 		return Description{}, fmt.Errorf("%w: %s", ErrKind, kind.Name)
 	}
 	return Description{

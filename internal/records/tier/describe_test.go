@@ -24,18 +24,18 @@ func describe(t testing.TB, kind *records.Kind) tier.Description {
 
 func TestKinds(t *testing.T) {
 	t.Parallel()
-	for _, k := range site.Community().Caches.All() {
-		d := describe(t, k.Kind)
+	for _, k := range site.Community().Table.Caches() {
+		d := describe(t, k)
 		require.NoError(t, shard.CheckName("cache", d.Cache))
-		found, err := tier.Find(site.Community().Caches.Table, k.Name)
+		found, err := tier.Find(site.Community().Table, k.Name)
 		require.NoError(t, err)
-		require.Same(t, k.Kind, found)
+		require.Same(t, k, found)
 	}
 	for _, kind := range []*records.Kind{records.SessionKind, records.SettingKind, records.CacheLoadKind, records.CacheTagKind,
 		records.ViewedKind} {
 		_, err := tier.Describe(kind)
 		require.ErrorIs(t, err, tier.ErrKind)
-		_, err = tier.Find(site.Community().Caches.Table, kind.Name)
+		_, err = tier.Find(site.Community().Table, kind.Name)
 		require.ErrorIs(t, err, tier.ErrKind)
 	}
 	require.Equal(t, uint64(0xef46db3751d8e999), shard.HashString(""),

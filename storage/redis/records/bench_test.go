@@ -29,7 +29,7 @@ func BenchmarkPut(b *testing.B) {
 			reads, err := tracked.Open(b.Context(), w.values, tracked.Options{})
 			require.NoError(b, err)
 			defer reads.Close()
-			store, announcer := redisrecords.NewCaches(site.Community().Caches.Table, w.values, w.values, reads),
+			store, announcer := redisrecords.NewCaches(site.Community().Table, w.values, w.values, reads),
 				redisrecords.NewAnnouncer(w.channels, []*records.Kind{site.Kind("author")}, w.values.Timeout())
 			defer store.Close()
 			defer announcer.Close()

@@ -30,8 +30,9 @@ type listener struct{ changed func(id string, own bool) }
 
 var _ records.CacheStore = (*Caches)(nil)
 
-// NewCaches returns the caches of the kinds in a table, which has the form of keys of both connections. Values are in the Redis of values, which is also that of reads, and
-// their indexes in that of indexes, which can be the same. Close ends it, before reads is closed.
+// NewCaches returns the caches of the kinds in a table, which has the form of keys of both connections. Values are in
+// the Redis of values, which is also that of reads, and their indexes in that of indexes, which can be the same. Close
+// ends it, before reads is closed.
 func NewCaches(kinds *records.Table, values, indexes *redis.Conn, reads *tracked.Client) *Caches {
 	s := &Caches{kinds: kinds, values: values, indexes: indexes, reads: reads,
 		listeners: map[string]map[*listener]bool{}}

@@ -48,7 +48,7 @@ func (s *Caches) entries(t *testing.T, x index) []rueidis.ZScore {
 // TestEntryAddedAgain: an invalidation doesn't remove the entry of a value that was added again after it has read it.
 func TestEntryAddedAgain(t *testing.T) {
 	t.Parallel()
-	s := open(t, site.Community().Caches.Table)[0]
+	s := open(t, site.Community().Table)[0]
 	for _, x := range []index{s.tagIndex("t"), s.prefixIndex(site.Kind("shouts"))} {
 		key := records.CacheKey{Kind: site.Kind("shouts"), ID: "a"}
 		for _, again := range []bool{true, false} {
@@ -68,7 +68,7 @@ func TestEntryAddedAgain(t *testing.T) {
 // TestEntriesEnd: the entries of a value end soon after it, and make room for those of others.
 func TestEntriesEnd(t *testing.T) {
 	t.Parallel()
-	s := open(t, site.Community().Caches.Table)[0]
+	s := open(t, site.Community().Table)[0]
 	require.NoError(t, s.Put(t.Context(), records.Value{Key: records.CacheKey{Kind: site.Kind("shouts"), ID: "a"},
 		TTL: site.Kind("shouts").TTL, Tags: []string{"t"}, Prefixed: true}))
 	for _, x := range []index{s.tagIndex("t"), s.prefixIndex(site.Kind("shouts"))} {
@@ -85,7 +85,7 @@ func TestUnknownKinds(t *testing.T) {
 	t.Parallel()
 	older, err := records.NewTable(site.Kind("author"))
 	require.NoError(t, err)
-	stores := open(t, older, site.Community().Caches.Table)
+	stores := open(t, older, site.Community().Table)
 	before, after := stores[0], stores[1]
 	key := records.CacheKey{Kind: site.Kind("topic"), ID: "a"}
 	for i := range cachePage + 1 {

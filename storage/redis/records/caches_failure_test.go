@@ -78,7 +78,7 @@ func TestEvictingRedis(t *testing.T) {
 	}).URL()}), storetest.Connect(t, redis.Options{URL: redistest.Start(t, redistest.Options{}).URL()})
 	reads, err := tracked.Open(t.Context(), values, tracked.Options{})
 	require.NoError(t, err)
-	store := redisrecords.NewCaches(site.Community().Caches.Table, values, indexes, reads)
+	store := redisrecords.NewCaches(site.Community().Table, values, indexes, reads)
 	t.Cleanup(func() {
 		store.Close()
 		reads.Close()

@@ -22,8 +22,8 @@ func (s *Caches) tagIndex(tag string) index {
 
 func (s *Caches) prefixIndex(kind *records.Kind) index {
 	plain := s.indexes.PlainKeys()
-	return index{ends: records.CacheEndsKind.In(plain).Key(kind.Name), names: records.CachePrefixKind.In(plain).Key(kind.Name),
-		kind: kind}
+	return index{ends: records.CacheEndsKind.In(plain).Key(kind.Name),
+		names: records.CachePrefixKind.In(plain).Key(kind.Name), kind: kind}
 }
 
 // entry returns the entry of a value: its key, or only its ID in the index of its kind.

@@ -30,7 +30,7 @@ func newPeer(t *testing.T, o redis.Options) peer {
 	conn := storetest.Connect(t, o)
 	reads, err := tracked.Open(t.Context(), conn, tracked.Options{})
 	require.NoError(t, err)
-	store := redisrecords.NewCaches(site.Community().Caches.Table, conn, conn, reads)
+	store := redisrecords.NewCaches(site.Community().Table, conn, conn, reads)
 	t.Cleanup(func() {
 		store.Close()
 		reads.Close()

@@ -31,7 +31,7 @@ func processOf(t testing.TB, conn *redis.Conn) *redisrecords.Caches {
 		kinds, err = kinds.Plain()
 		require.NoError(t, err)
 	}
-	store := redisrecords.NewCaches(kinds.Caches.Table, conn, conn, reads)
+	store := redisrecords.NewCaches(kinds.Table, conn, conn, reads)
 	t.Cleanup(func() {
 		store.Close()
 		reads.Close()

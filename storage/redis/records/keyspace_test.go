@@ -64,7 +64,7 @@ func TestSurvey(t *testing.T) {
 		write(t, r.Client, prefix, "SET viewed:{1} "+strings.Repeat("1", 5000))
 
 		report, err := keyspace.Run(t.Context(), source,
-			keyspace.Options{Table: site.Community().Caches.Table, Largest: 1})
+			keyspace.Options{Table: site.Community().Table, Largest: 1})
 		require.NoError(t, err)
 		found := make(map[string]string)
 		for _, k := range report.Kinds {
@@ -108,7 +108,7 @@ func TestReplicasAreLeftOut(t *testing.T) {
 	require.Len(t, conn.Client().Nodes(), 6, "the client shows the replicas")
 	var seen, total int64
 	report, err := keyspace.Run(t.Context(), records.NewKeySource(conn),
-		keyspace.Options{Table: site.Community().Caches.Table, Progress: func(now, of int64) { seen, total = now, of }})
+		keyspace.Options{Table: site.Community().Table, Progress: func(now, of int64) { seen, total = now, of }})
 	require.NoError(t, err)
 	require.Equal(t, []int64{30, 30, 30}, []int64{report.Kinds[0].Keys, seen, total})
 }
@@ -127,7 +127,7 @@ func TestWithoutMemoryUsage(t *testing.T) {
 		require.NoError(t, node.Do(t, append([]string{"ACL", "SETUSER", user, "on", ">pw"}, rights...)...).Error())
 		u := url.URL{Scheme: "redis", Host: node.Addr(), User: url.UserPassword(user, "pw")}
 		report, err := keyspace.Run(t.Context(), records.NewKeySource(scanConnect(t, redis.Options{URL: u.String()})),
-			keyspace.Options{Table: site.Community().Caches.Table})
+			keyspace.Options{Table: site.Community().Table})
 		if user == "little" {
 			require.ErrorContains(t, err, "NOPERM")
 			continue

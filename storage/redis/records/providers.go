@@ -11,7 +11,8 @@ import (
 )
 
 func (s *Tokens) providerKeys(of tokens.Owner) []string {
-	return []string{s.key(records.OAuthAccessKind, of.User, of.Provider), s.key(records.OAuthRefreshKind, of.User, of.Provider)}
+	return []string{s.key(records.OAuthAccessKind, of.User, of.Provider),
+		s.key(records.OAuthRefreshKind, of.User, of.Provider)}
 }
 
 // Put implements tokens.Providers.

@@ -138,7 +138,7 @@ func TestTheSetOutlivesItsSessions(t *testing.T) {
 		})
 	})
 	for _, key := range l.Found(t) {
-		require.NotNil(t, site.Community().Caches.Table.Of(key), key)
+		require.NotNil(t, site.Community().Table.Of(key), key)
 	}
 }
 

@@ -44,7 +44,7 @@ func TestStaleTier(t *testing.T) {
 	open := func() values {
 		reads, err := tracked.Open(t.Context(), conn, tracked.Options{})
 		require.NoError(t, err)
-		store := redisrecords.NewCaches(site.Community().Caches.Table, conn, conn, reads)
+		store := redisrecords.NewCaches(site.Community().Table, conn, conn, reads)
 		through := domain.NewThrough(domain.ThroughOptions{Store: store,
 			Clients: map[*records.Kind]domain.Client{site.Kind("author"): stale{}}})
 		ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))

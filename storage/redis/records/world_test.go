@@ -73,7 +73,7 @@ func runWriter() {
 	if err != nil {
 		panic(err)
 	}
-	store := redisrecords.NewCaches(site.Community().Caches.Table, conn, conn, reads)
+	store := redisrecords.NewCaches(site.Community().Table, conn, conn, reads)
 	v := records.Value{Key: records.CacheKey{Kind: site.Kind("author"), ID: arguments[2]}, Bytes: []byte("of one that died")}
 	if arguments[3] == "claimed" {
 		v.Tags, v.TTL = []string{"t"}, time.Hour
@@ -159,7 +159,7 @@ func (w *world) process(t testing.TB) (authors, shouts values) {
 	t.Helper()
 	reads, err := tracked.Open(t.Context(), w.values, tracked.Options{})
 	require.NoError(t, err)
-	store := redisrecords.NewCaches(site.Community().Caches.Table, w.values, w.values, reads)
+	store := redisrecords.NewCaches(site.Community().Table, w.values, w.values, reads)
 	announcer := redisrecords.NewAnnouncer(w.channels, tierKinds, w.others.Timeout())
 	store.Announce(announcer)
 	t.Cleanup(func() {
