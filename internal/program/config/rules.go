@@ -34,12 +34,6 @@ func oneOf(value, key, known string) error {
 	return nil
 }
 
-// builtIn returns the rules that follow those of the configuration: the channels of notifications have the schema of
-// the table of kinds.
-func (c *Config) builtIn() []channel.Rule {
-	return []channel.Rule{{Pattern: followers.Pattern, Schema: c.Records.Notifications}}
-}
-
 // value is a value of a rule as it is written.
 type value string
 
@@ -161,9 +155,9 @@ func (c Config) Copies() bool {
 }
 
 // ChannelRules returns all rules in order: those of the channels of tickets and of changes of caches, those of the
-// configuration, and the built-in ones.
+// configuration, and that of the channels of notifications.
 func (c Config) ChannelRules() []channel.Rule {
-	configured := append(slices.Clone(c.Rules), c.builtIn()...)
+	configured := append(slices.Clone(c.Rules), followers.Rule(c.Records.Notifications))
 	if len(c.Shards.Reads.Caches) > 0 {
 		configured = append([]channel.Rule{tier.ChannelRule}, configured...)
 	}

@@ -3,7 +3,6 @@ package config
 import (
 	"bytes"
 	"crypto/sha256"
-	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,6 +17,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
+
+	"github.com/tidemark-dev/tidemark/internal/records/followers"
 )
 
 // Bounds of a schema.
@@ -34,31 +35,16 @@ const maxNumber = 350
 
 var errNumber = fmt.Errorf("a number of more than %d digits, or with an exponent of more than %d", maxNumber, maxNumber)
 
-// notificationName is the name of the schema that is built in.
-const notificationName = "notification"
-
-//go:embed notification.json
-var notificationSchema []byte
-
 // schema is a compiled JSON schema. Any number of goroutines may use it.
 type schema struct {
 	compiled *jsonschema.Schema
 	sum      [sha256.Size]byte // of its text
 }
 
-// notification returns the schema of a community site's notifications.
-func notification() *schema {
-	s, err := compile(notificationSchema)
-	if err != nil {
-		panic(err) // impossible: a test compiles it
-	}
-	return s
-}
-
-// open returns the schema with this name: notificationName, or the path of a file.
+// open returns the schema with this name: followers.SchemaName, or the path of a file.
 func open(name string) (*schema, error) {
-	if name == notificationName {
-		return notification(), nil
+	if name == followers.SchemaName {
+		return compile(followers.Schema())
 	}
 	f, err := os.Open(name) //nolint:gosec // the operator names it
 	if err != nil {

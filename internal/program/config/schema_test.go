@@ -8,6 +8,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/tidemark-dev/tidemark/internal/records/followers"
 )
 
 // source is the message of the source.
@@ -17,7 +19,8 @@ const schemasErrNumber = "a number of more than 350 digits, or with an exponent 
 
 func TestNotification(t *testing.T) {
 	t.Parallel()
-	s := notification()
+	s, err := open(followers.SchemaName)
+	require.NoError(t, err)
 	for change, want := range map[string][2]string{
 		"":                                  {},
 		`"user_id":123→"user_id":"ann"`:     {},
@@ -102,8 +105,10 @@ func TestHostileContent(t *testing.T) {
 func FuzzCheck(f *testing.F) {
 	f.Add(schemasSource)
 	f.Add(`{"data":{"a":[1]},"user_id":1.5}`)
+	notification, err := open(followers.SchemaName)
+	require.NoError(f, err)
 	f.Fuzz(func(t *testing.T, content string) {
-		if field, err := notification().Check([]byte(content)); err != nil {
+		if field, err := notification.Check([]byte(content)); err != nil {
 			require.True(t, field == "" || field[0] == '/', field)
 		}
 	})

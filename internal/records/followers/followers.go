@@ -20,8 +20,8 @@ import (
 const (
 	Global   = personal + "global"
 	personal = "notifications:"
-	// Pattern is the regular expression for all of them.
-	Pattern = personal + ".+"
+	// pattern is the regular expression for all of them.
+	pattern = personal + ".+"
 )
 
 // MaxChannels is how many channels of a user are returned: as many as one fetch takes.
