@@ -108,7 +108,7 @@ func (s *Service) Create(ctx context.Context, user string, n New) (Issued, error
 	return Issued{Token: text, Session: made}, nil
 }
 
-// Check returns the session of a token, and renews it once a tenth of its TTL has passed. Errors: ErrNotFound, also for
+// Check returns the session of a token, and renews it if it was idle for Rules.RenewAfter. Errors: ErrNotFound, also for
 // a malformed token, and those of the store.
 func (s *Service) Check(ctx context.Context, token string) (Session, error) {
 	of, ok := s.Parse(token)

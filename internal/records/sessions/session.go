@@ -20,11 +20,11 @@ const (
 
 // Session is the data of a session. Times are whole seconds of Redis's clock, except Expires.
 type Session struct {
-	ID           string // the SHA-256 of its token, in hexadecimal
 	User         string
+	ID           string // the SHA-256 of its token, in hexadecimal
 	Username     string
 	Created      time.Time
-	LastActivity time.Time       // at most a tenth of a session's life before the last check
+	LastActivity time.Time       // at most Rules.RenewAfter before the last check
 	Expires      time.Time       // unless it is checked
 	Device       json.RawMessage // nil: none
 	AuthData     json.RawMessage // for back ends; nil: none. Lists don't have it.

@@ -27,7 +27,7 @@ type Writer interface {
 
 // Reader reads sessions in their current state, so not from a replica.
 type Reader interface {
-	// Check returns a session, and renews it once a tenth of its TTL has passed. Errors: ErrNotFound.
+	// Check returns a session, and renews it if it was idle for Rules.RenewAfter. Errors: ErrNotFound.
 	Check(ctx context.Context, of Ref, r Rules) (Session, error)
 	// List returns all sessions of a user, without AuthData, in no order.
 	List(ctx context.Context, user string) ([]Session, error)
@@ -44,3 +44,9 @@ type Rules struct {
 	TTL     time.Duration // TTL of a session without a check
 	PerUser int           // sessions at most
 }
+
+// maxIdle is the maximum time that a session is used without being renewed.
+const maxIdle = time.Minute
+
+// RenewAfter returns how long a session is idle before a check renews it: not each check is a write.
+func (r Rules) RenewAfter() time.Duration { return min(maxIdle, r.TTL/10) }

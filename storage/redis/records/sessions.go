@@ -87,7 +87,7 @@ func (s *Sessions) Create(ctx context.Context, d sessions.Draft, r sessions.Rule
 // Check implements sessions.Store.
 func (s *Sessions) Check(ctx context.Context, of sessions.Ref, r sessions.Rules) (sessions.Session, error) {
 	reply, err := s.conn.Run(ctx, checkScript, []string{s.key(of), s.set(of.User)},
-		[]string{of.ID, redis.Milliseconds(r.TTL)})
+		[]string{of.ID, redis.Milliseconds(r.TTL), redis.Milliseconds(r.RenewAfter())})
 	if err != nil {
 		return sessions.Session{}, fmt.Errorf("check a session: %w", err)
 	}

@@ -1,9 +1,9 @@
 // Package credentials makes the tokens of sessions credentials of package access.
 //
 // Start from [New]. The first request with a token reads its session from the storage, which reports its next change;
-// later requests cost the storage nothing. A revocation deletes the session's key: every server that has read it is
-// notified, reads it again, finds no session, and ends the requests that wait with it. There is no list of revocations,
-// and no polling.
+// later requests cost the storage nothing, except for one that renews the session, once a minute. A revocation deletes
+// the session's key: every server that has read it is notified, reads it again, finds no session, and ends the requests
+// that wait with it. There is no list of revocations, and no polling.
 //
 //	request ──► Authenticate ──► in memory? ──► Principal, whose Origin is the session in memory
 //	                               │ no          ▲
@@ -112,6 +112,7 @@ type known struct {
 	ends     atomic.Int64 // in milliseconds since 1970
 	active   atomic.Int64 // when it was last active, in seconds since 1970
 	touching atomic.Bool  // it is being renewed
+	touched  atomic.Int64 // when that was tried last, in seconds since 1970
 
 	waits int // requests that wait with it; guarded by Credentials.mu
 }
@@ -126,7 +127,7 @@ var (
 // revocations; otherwise each request reads its session.
 func New(o Options) *Credentials {
 	c := &Credentials{
-		o: o, renew: o.Service.Rules().TTL / 10, held: map[sessions.Ref][]*known{},
+		o: o, renew: o.Service.Rules().RenewAfter(), held: map[sessions.Ref][]*known{},
 		doubted: map[sessions.Ref]struct{}{}, reading: map[sessions.Ref]*reads{}, wake: make(chan struct{}, 1),
 		listeners: map[*func()]struct{}{},
 	}
@@ -293,11 +294,14 @@ func (k *known) update(s sessions.Session, ttl time.Duration) {
 
 // isDue reports whether a session must be renewed by this caller.
 func (c *Credentials) isDue(k *known) bool {
-	return time.Since(time.Unix(k.active.Load(), 0)) >= c.renew && k.touching.CompareAndSwap(false, true)
+	last := max(k.active.Load(), k.touched.Load())
+	return time.Since(time.Unix(last, 0)) >= c.renew && k.touching.CompareAndSwap(false, true)
 }
 
-// touch renews a session. If that fails, the session remains valid until its end.
+// touch renews a session. If that fails, the session remains valid until its end, and isn't renewed again before
+// c.renew has passed: while the storage can't write, requests don't wait for it.
 func (c *Credentials) touch(ctx context.Context, k *known) error {
+	k.touched.Store(time.Now().Unix())
 	defer k.touching.Store(false)
 	s, err := c.o.Service.CheckRef(ctx, k.of)
 	switch {

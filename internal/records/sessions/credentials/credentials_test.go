@@ -57,7 +57,7 @@ func (s *storage) CheckRef(_ context.Context, of sessions.Ref) (sessions.Session
 	case !ok:
 		return sessions.Session{}, sessions.ErrNotFound
 	}
-	if time.Since(found.LastActivity) >= ttl/10 {
+	if time.Since(found.LastActivity) >= s.Rules().RenewAfter() {
 		found.LastActivity = time.Now()
 		s.sessions[of.User] = found
 	}
@@ -282,16 +282,18 @@ func TestRenewal(t *testing.T) {
 	run(t, func(t *testing.T, r *rig) {
 		r.set("ann", time.Now())
 		held := r.hold(t, "s:ann")
-		<-time.After(9 * time.Hour)
+		<-time.After(50 * time.Second)
 		r.login(t, "s:ann")
 		require.Zero(t, r.checks)
-		<-time.After(2 * time.Hour)
+		<-time.After(20 * time.Second)
 		r.login(t, "s:ann")
 		r.login(t, "s:ann")
-		require.Equal(t, 1, r.checks, "once in a tenth of its life")
+		require.Equal(t, 1, r.checks, "once a minute")
 		<-time.After(11 * time.Hour)
 		r.fail(fault.ErrUnavailable)
 		r.login(t, "s:ann") // it is valid although it can't be renewed
+		r.login(t, "s:ann")
+		require.Equal(t, 2, r.checks, "not each request tries again")
 		r.fail(nil)
 		began := time.Now()
 		<-held.Done()
