@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/internal/wire"
@@ -81,7 +82,7 @@ func (c *Client) ImportViews(ctx context.Context, fields, slugs map[string]strin
 // partsOf checks the hash of an import, and splits it into parts.
 func partsOf(fields map[string]string) (parts []wire.ViewsPart, err error) {
 	const fieldAt, fieldTotal = "_timestamp", "_total"
-	at, errAt := strconv.ParseInt(fields[fieldAt], 10, 64)
+	at, errAt := strconv.ParseFloat(fields[fieldAt], 64) // Python writes times as floats
 	total, errTotal := strconv.Atoi(fields[fieldTotal])
 	switch {
 	case errAt != nil:
@@ -95,9 +96,9 @@ func partsOf(fields map[string]string) (parts []wire.ViewsPart, err error) {
 			id == fieldTotal
 	})
 	for some := range slices.Chunk(ids, viewsAtOnce) {
-		part := wire.ViewsPart{Timestamp: at, Total: total, Views: make(map[string]int64, len(some))}
+		part := wire.ViewsPart{Timestamp: int64(at), Total: total, Views: make(map[string]int64, len(some))}
 		for _, id := range some {
-			if part.Views[id], err = strconv.ParseInt(fields[id], 10, 64); err != nil {
+			if part.Views[id], err = strconv.ParseInt(strings.TrimSuffix(fields[id], ".0"), 10, 64); err != nil {
 				return nil, badImport("%.200q has %.32q views, which is no number", id, fields[id])
 			}
 		}

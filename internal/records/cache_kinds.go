@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"net/url"
 	"regexp"
 	"slices"
@@ -248,8 +249,24 @@ func decodes[T any](value []byte, first byte, what string) error {
 	if text := bytes.TrimLeft(value, " \t\r\n"); len(text) == 0 || text[0] != first {
 		return errors.New("it must be " + what)
 	}
-	return json.Unmarshal(value, new(T))
+	return json.Unmarshal(value, new(T), numbers)
 }
+
+// numbers accepts, for whole numbers, those that Python writes for floats, such as 1.0 and 1640995200.5.
+var numbers = json.WithUnmarshalers(json.UnmarshalFromFunc(func(d *jsontext.Decoder, n *int64) error {
+	if d.PeekKind() != jsontext.KindNumber {
+		return errors.ErrUnsupported
+	}
+	var number float64
+	if err := json.UnmarshalDecode(d, &number); err != nil {
+		return err
+	}
+	if math.Abs(number) > maxNumber {
+		return errors.New("is beyond 2^53-1")
+	}
+	*n = int64(number)
+	return nil
+}))
 
 // explain returns the problem with a value, without names of Go types.
 func explain(err error) string {

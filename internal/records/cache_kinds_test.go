@@ -39,6 +39,27 @@ func again[T any](t *testing.T, text string) string {
 	return string(out)
 }
 
+// TestNumbersOfPython: a value with numbers as Python's json writes floats has the form of its kind.
+func TestNumbersOfPython(t *testing.T) {
+	t.Parallel()
+	kinds := site.Community().Table
+	for name, value := range map[string]string{
+		"author": `{"id":7.0,"created_at":1640995200.5,"updated_at":1640995200.0,"stat":{"shouts":1.0}}`,
+		"topic":  `{"id":5,"community":1.0,"created_at":1640995200.25,"stat":{"followers":2.0}}`,
+		"search": `{"query":"go","results":[{"id":1.0,"score":1}],"total":15.0,"cached_at":1640995200.75}`,
+		"shouts": `[7.0,8]`, "author-followers": `[1.0,2.0]`,
+	} {
+		kind, err := kinds.Cache(name)
+		require.NoError(t, err)
+		require.NoError(t, kind.Check([]byte(value)), name)
+	}
+	kind, err := kinds.Cache("author")
+	require.NoError(t, err)
+	for _, wrong := range []string{`{"created_at":"1640995200"}`, `{"created_at":1e300}`, `{"id":1.5}`} {
+		require.Error(t, kind.Check([]byte(wrong)), wrong)
+	}
+}
+
 // TestForms decodes and encodes the values of Discours.io: not a byte changes.
 func TestForms(t *testing.T) {
 	t.Parallel()
@@ -49,6 +70,8 @@ func TestForms(t *testing.T) {
 	const ids = `[123,"ann","007","9007199254740992",9007199254740991,"a\"b"]`
 	require.Equal(t, ids, again[[]records.ID](t, ids))
 	require.Equal(t, `[7]`, again[[]records.ID](t, `["7"]`))
+	require.Equal(t, `[7]`, again[[]records.ID](t, `[7.0]`))
+	require.Equal(t, `[7,"ann",{"id":1}]`, again[records.Shouts](t, `[7,"ann",{"id":1}]`))
 	for _, wrong := range []string{`[-1]`, `[1.5]`, `[1e3]`, `[null]`, `[true]`, `[{}]`, `[""]`, `["\u0000"]`,
 		`["` + strings.Repeat("x", 129) + `"]`} {
 		require.Error(t, json.Unmarshal([]byte(wrong), new([]records.ID)), wrong)
@@ -71,7 +94,7 @@ func TestCacheKinds(t *testing.T) {
 		"topic-authors":          {"topic:authors:{5}", "5", ids, ``},
 		"topic-followers":        {"topic:followers:{5}", "5", ids, `[1`},
 		"shout-followers":        {"shout:followers:{7}", "7", ids, `[""]`},
-		"shouts":                 {"shouts:{author=123:limit=10}", "limit=10:author=123", shouts, ids},
+		"shouts":                 {"shouts:{author=123:limit=10}", "limit=10:author=123", shouts, `[true]`},
 		"topic-shouts":           {"topic_shouts_{5}", "5", shouts, `[null]`},
 		"search": {"search_cache:{поисковый%20запрос}", " Поисковый запрос", results,
 			"{\"query\":\"\xff\"}"},

@@ -4,10 +4,12 @@ import (
 	"encoding/json"
 	"errors"
 	"strconv"
+	"strings"
 )
 
 // ID is the ID of an author, a topic or a publication. In JSON it is a number if it has the form of one, as in the
-// source, and otherwise a string. Any string is accepted on reading.
+// source, and otherwise a string. On reading, any string is accepted, and so is a number such as 7.0, as Python writes
+// one that it holds as a float.
 type ID string
 
 var errID = errors.New("must be an ID: a string, or a whole number without a sign")
@@ -31,8 +33,11 @@ func (id *ID) UnmarshalJSON(text []byte) error {
 		if err := json.Unmarshal(text, &plain); err != nil {
 			return err
 		}
-	} else if _, err := strconv.ParseUint(plain, 10, 64); err != nil {
-		return errID
+	} else {
+		plain = strings.TrimSuffix(plain, ".0")
+		if _, err := strconv.ParseUint(plain, 10, 64); err != nil {
+			return errID
+		}
 	}
 	if err := CheckID("id", plain); err != nil {
 		return err
@@ -83,20 +88,20 @@ type TopicStat struct {
 	Followers int64 `json:"followers"`
 }
 
-// Shouts is a list of publications. Each is an object of the application's.
+// Shouts is a list of publications. Each is an object of the application's, or an ID.
 type Shouts []Shout
 
-// Shout is a publication in the form of the cache: a JSON object.
+// Shout is a publication in the form of the cache: a JSON object, or an ID.
 type Shout json.RawMessage
 
-var errShout = errors.New("must be an object")
+var errShout = errors.New("must be an object or an ID")
 
-// MarshalJSON returns the object.
+// MarshalJSON returns the JSON.
 func (s Shout) MarshalJSON() ([]byte, error) { return s, nil }
 
-// UnmarshalJSON keeps the object.
+// UnmarshalJSON keeps the JSON.
 func (s *Shout) UnmarshalJSON(text []byte) error {
-	if text[0] != '{' {
+	if text[0] != '{' && new(ID).UnmarshalJSON(text) != nil {
 		return errShout
 	}
 	*s = append((*s)[:0], text...)

@@ -240,7 +240,11 @@ func sessionsOf(reply redis.Reply, user string, damaged func(id string)) (page [
 	return page, remaining, d.End()
 }
 
-func seconds(d *redis.Decoder) time.Time { return time.Unix(d.Int64(), 0).UTC() }
+func seconds(d *redis.Decoder) time.Time {
+	at, err := parseSeconds(d.Text())
+	d.Fail(err)
+	return at
+}
 
 // value returns JSON, or nil if there is none. ok is false if it is damaged.
 func value(d *redis.Decoder) (v json.RawMessage, ok bool) {
@@ -270,14 +274,14 @@ func (c *SessionTracker) Read(ctx context.Context, of sessions.Ref) (sessions.Se
 	if err != nil {
 		return sessions.Session{}, fmt.Errorf("read a session: %w", err)
 	}
-	created, errCreated := strconv.ParseInt(fields[fieldCreated], 10, 64)
-	active, errActive := strconv.ParseInt(fields[fieldActive], 10, 64)
+	created, errCreated := parseSeconds(fields[fieldCreated])
+	active, errActive := parseSeconds(fields[fieldActive])
 	if errCreated != nil || errActive != nil { // there is none
 		return sessions.Session{}, sessions.ErrNotFound
 	}
 	return sessions.Session{
-		ID: of.ID, User: of.User, Username: fields[fieldUsername], Created: time.Unix(created, 0).UTC(),
-		LastActivity: time.Unix(active, 0).UTC(), Expires: ends,
+		ID: of.ID, User: of.User, Username: fields[fieldUsername], Created: created, LastActivity: active,
+		Expires: ends,
 	}, nil
 }
 

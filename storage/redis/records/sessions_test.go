@@ -159,6 +159,26 @@ func requireWhole(t *rapid.T, h sessionsHarness, user string) {
 	require.LessOrEqual(t, entries, int64(12))
 }
 
+// TestTimesOfPython: the times of a session that an application has written as floats are read, without the fraction.
+func TestTimesOfPython(t *testing.T) {
+	t.Parallel()
+	l := storetest.NewLab(t)
+	h := sessionsHarness{NewSessions(l.Conn)}
+	h.create(t, 1)
+	require.NoError(t, l.Node.Do(t, "HSET", h.store.key(ref(1)), "created_at", "1640995200.5", "last_activity",
+		"1640995201.25").Error())
+	listed, err := h.store.List(t.Context(), "ann")
+	require.NoError(t, err)
+	require.Len(t, listed, 1)
+	require.Equal(t, []int64{1640995200, 1640995201}, []int64{listed[0].Created.Unix(), listed[0].LastActivity.Unix()})
+	found, err := h.store.Check(t.Context(), ref(1), rules)
+	require.NoError(t, err)
+	require.Equal(t, int64(1640995200), found.Created.Unix())
+	require.NoError(t, l.Node.Do(t, "HSET", h.store.key(ref(1)), "created_at", "yesterday").Error())
+	_, err = h.store.Check(t.Context(), ref(1), rules)
+	require.ErrorIs(t, err, redis.ErrReply)
+}
+
 func TestCosts(t *testing.T) {
 	t.Parallel()
 	m := storetest.NewMeter(t, redistest.Options{})

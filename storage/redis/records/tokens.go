@@ -3,6 +3,7 @@ package records
 import (
 	"context"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -131,11 +132,23 @@ func endOf(reply redis.Reply) (time.Time, error) {
 	return ends, d.End()
 }
 
-// seconds parses a time of Discours.io: seconds since 1970.
+// secondsOf is parseSeconds for a field of a reply.
 func secondsOf(text string) (time.Time, error) {
-	n, err := strconv.ParseInt(text, 10, 64)
+	at, err := parseSeconds(text)
 	if err != nil {
 		return time.Time{}, fmt.Errorf("%w: created_at: %w", redis.ErrReply, err)
+	}
+	return at, nil
+}
+
+// parseSeconds parses a time of Discours.io: seconds since 1970, with a fraction if Python has written a float.
+func parseSeconds(text string) (time.Time, error) {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if float, errFloat := strconv.ParseFloat(text, 64); err != nil && errFloat == nil && math.Abs(float) < 1<<53 {
+		n, err = int64(math.Floor(float)), nil
+	}
+	if err != nil {
+		return time.Time{}, err
 	}
 	return time.Unix(n, 0).UTC(), nil
 }

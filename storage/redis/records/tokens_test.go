@@ -81,6 +81,10 @@ func TestTokensErrorsOfRedis(t *testing.T) {
 	storetest.Set(t, node, "maxmemory", "0")
 	require.NoError(t, node.Do(t, "HSET", "oauth_state:{odd}", "provider", "google", "created_at", "yesterday").Error())
 	require.ErrorIs(t, storagetest.ErrorOf(s.TakeState(t.Context(), "odd", "a")), redis.ErrReply)
+	require.NoError(t, node.Do(t, "HSET", "oauth_state:{python}", "created_at", "1640995200.5").Error())
+	state, err := s.TakeState(t.Context(), "python", "a")
+	require.NoError(t, err)
+	require.Equal(t, int64(1640995200), state.Created.Unix(), "Python writes times as floats")
 	require.NoError(t, node.Do(t, "SET", "oauth_state:{string}", "x").Error())
 	require.Error(t, storagetest.ErrorOf(s.TakeState(t.Context(), "string", "a")))
 }
