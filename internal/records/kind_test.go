@@ -95,6 +95,13 @@ func checkKey(t require.TestingT, table *records.Table, k *records.Kind, parts [
 	}
 }
 
+// TestQuotes: keys that have what users have typed have no quotes and backslashes, which xargs would take away.
+func TestQuotes(t *testing.T) {
+	t.Parallel()
+	require.Equal(t, `cache_tag:{topic:%22a%27b%5C}`, records.CacheTagKind.Key(`topic:"a'b\`))
+	require.Equal(t, `shouts:{topic=%22a%27b%5C}`, site.Kind("shouts").Key(`topic="a'b\`))
+}
+
 // TestClaims: the claim on a cached value is in the value's slot.
 func TestClaims(t *testing.T) {
 	t.Parallel()

@@ -74,7 +74,7 @@ var (
 	CacheTagKind = define(Kind{
 		Name: "cache-tag", Pattern: "cache_tag:{<tag>}", Type: SortedSet,
 		Form: "keys of the values with the tag, by when they end",
-		TTL:  31 * day, MaxBytes: 64 * mib, Instance: Records,
+		TTL:  31 * day, MaxBytes: 64 * mib, Instance: Records, Quotes: true, // tags can be what users have typed
 	})
 	CachePrefixKind = define(Kind{
 		Name: "cache-prefix", Pattern: "cache_prefix:{<kind>}", Type: SortedSet,
