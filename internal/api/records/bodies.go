@@ -22,6 +22,27 @@ func decode[T any](c *web.Call) (asked T, err error) {
 	return asked, err
 }
 
+// answer decodes a call's body, calls do with it, and answers the result. For path see inBody.
+func answer[T, A any](c *web.Call, status int, do func(asked T) (A, error), path ...string) error {
+	asked, err := decode[T](c)
+	if err != nil {
+		return err
+	}
+	result, err := do(asked)
+	if err != nil {
+		return inBody(err, path...)
+	}
+	return c.Value(status, result)
+}
+
+// done answers that a call without an answer has succeeded, unless err is set.
+func done(c *web.Call, err error) error {
+	if err != nil {
+		return err
+	}
+	return c.NoContent()
+}
+
 // decodeOptional is decode for an optional body. An empty body selects the default.
 func decodeOptional[T any](c *web.Call, asked T) (T, error) {
 	body, err := c.Body()

@@ -29,5 +29,5 @@ func (h *followerCalls) list(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	return c.Value(http.StatusOK, wire.Following{Channels: found.Channels, More: found.More, Unknown: found.Unknown})
+	return c.Value(http.StatusOK, wire.Following(found))
 }

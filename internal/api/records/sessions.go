@@ -50,16 +50,10 @@ func addSessions(a web.API, service Sessions) {
 
 // create is POST /v1/users/{user}/sessions.
 func (h *sessionCalls) create(c *web.Call) error {
-	asked, err := decode[wire.NewSession](c)
-	if err != nil {
-		return err
-	}
-	issued, err := h.service.Create(c.Context(), c.Param(0),
-		sessions.New{Username: asked.Username, Device: asked.Device, AuthData: asked.AuthData})
-	if err != nil {
-		return inBody(err, "user")
-	}
-	return c.Value(http.StatusCreated, issuedSession(issued))
+	return answer(c, http.StatusCreated, func(asked wire.NewSession) (wire.IssuedSession, error) {
+		issued, err := h.service.Create(c.Context(), c.Param(0), sessions.New(asked))
+		return issuedSession(issued), err
+	}, "user")
 }
 
 func issuedSession(i sessions.Issued) wire.IssuedSession {
@@ -68,32 +62,18 @@ func issuedSession(i sessions.Issued) wire.IssuedSession {
 
 // check is POST /v1/sessions/check.
 func (h *sessionCalls) check(c *web.Call) error {
-	asked, err := decode[wire.SessionToken](c)
-	if err != nil {
-		return err
-	}
-	s, err := h.service.Check(c.Context(), asked.Token)
-	if err != nil {
-		return err
-	}
-	return c.Value(http.StatusOK, wire.Session{
-		User: s.User, ID: s.ID, Username: s.Username, Created: s.Created, LastActivity: s.LastActivity,
-		Expires: s.Expires,
-		Device:  s.Device, AuthData: s.AuthData,
+	return answer(c, http.StatusOK, func(asked wire.SessionToken) (wire.Session, error) {
+		s, err := h.service.Check(c.Context(), asked.Token)
+		return wire.Session(s), err
 	})
 }
 
 // rotate is POST /v1/sessions/rotate.
 func (h *sessionCalls) rotate(c *web.Call) error {
-	asked, err := decode[wire.SessionRotation](c)
-	if err != nil {
-		return err
-	}
-	issued, err := h.service.Rotate(c.Context(), asked.Token, asked.IdempotencyKey)
-	if err != nil {
-		return inBody(err, "user")
-	}
-	return c.Value(http.StatusOK, issuedSession(issued))
+	return answer(c, http.StatusOK, func(asked wire.SessionRotation) (wire.IssuedSession, error) {
+		issued, err := h.service.Rotate(c.Context(), asked.Token, asked.IdempotencyKey)
+		return issuedSession(issued), err
+	}, "user")
 }
 
 // listedBytes is about how many bytes a session in a list has besides its name and its device.
@@ -120,16 +100,11 @@ func (h *sessionCalls) list(c *web.Call) error {
 
 // revoke is DELETE /v1/users/{user}/sessions/{id}.
 func (h *sessionCalls) revoke(c *web.Call) error {
-	if err := h.service.Revoke(c.Context(), c.Param(0), c.Param(1)); err != nil {
-		return err
-	}
-	return c.NoContent()
+	return done(c, h.service.Revoke(c.Context(), c.Param(0), c.Param(1)))
 }
 
 // revokeAll is DELETE /v1/users/{user}/sessions.
 func (h *sessionCalls) revokeAll(c *web.Call) error {
-	if _, err := h.service.RevokeAll(c.Context(), c.Param(0)); err != nil {
-		return err
-	}
-	return c.NoContent()
+	_, err := h.service.RevokeAll(c.Context(), c.Param(0))
+	return done(c, err)
 }

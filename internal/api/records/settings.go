@@ -45,20 +45,16 @@ func missing(member string) error {
 
 // put is PUT /v1/settings/{name}.
 func (h *settingCalls) put(c *web.Call) error {
-	asked, err := decode[wire.SettingPut](c)
-	if err != nil {
-		return err
-	}
-	if asked.Value == nil {
-		return missing("value")
-	}
-	kept, err := h.service.Put(c.Context(), records.NewSetting{Name: c.Param(0), Value: *asked.Value, Secret: asked.Secret})
-	if err != nil {
-		return inBody(err, "name")
-	}
-	shown := shownSetting(kept)
-	shown.Value = nil // the client has it
-	return c.Value(http.StatusOK, shown)
+	return answer(c, http.StatusOK, func(asked wire.SettingPut) (wire.Setting, error) {
+		if asked.Value == nil {
+			return wire.Setting{}, missing("value")
+		}
+		kept, err := h.service.Put(c.Context(), records.NewSetting{Name: c.Param(0), Value: *asked.Value,
+			Secret: asked.Secret})
+		shown := shownSetting(kept)
+		shown.Value = nil // the client has it
+		return shown, err
+	}, "name")
 }
 
 func shownSetting(s records.Setting) wire.Setting {
@@ -84,10 +80,7 @@ func (h *settingCalls) get(c *web.Call) error {
 
 // delete is DELETE /v1/settings/{name}.
 func (h *settingCalls) delete(c *web.Call) error {
-	if err := h.service.Delete(c.Context(), c.Param(0)); err != nil {
-		return err
-	}
-	return c.NoContent()
+	return done(c, h.service.Delete(c.Context(), c.Param(0)))
 }
 
 // page reads the parameters of a list.

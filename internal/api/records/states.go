@@ -77,8 +77,5 @@ func (h *stateCalls) show(c *web.Call) error {
 
 // delete is DELETE /v1/states/{process}/{id}.
 func (h *stateCalls) delete(c *web.Call) error {
-	if err := h.service.Delete(c.Context(), c.Param(0), c.Param(1)); err != nil {
-		return err
-	}
-	return c.NoContent()
+	return done(c, h.service.Delete(c.Context(), c.Param(0), c.Param(1)))
 }

@@ -40,38 +40,24 @@ func addStats(a web.API, service Stats) {
 
 // add is POST /v1/stats/{entity}/{timeframe}.
 func (h *statsCalls) add(c *web.Call) error {
-	return h.changeStats(c, func(of records.Series, asked wire.StatsChange) (records.StatsWindow, error) {
+	return change(c, records.StatsOf, statsWindow, func(of records.Series, asked wire.StatsChange) (
+		records.StatsWindow, error) {
 		return h.service.Add(c.Context(), of, asked.Fields, asked.ID)
 	})
 }
 
 // set is PUT /v1/stats/{entity}/{timeframe}.
 func (h *statsCalls) set(c *web.Call) error {
-	return h.changeStats(c, func(of records.Series, asked wire.StatsChange) (records.StatsWindow, error) {
+	return change(c, records.StatsOf, statsWindow, func(of records.Series, asked wire.StatsChange) (
+		records.StatsWindow, error) {
 		return h.service.Set(c.Context(), of, asked.Fields)
 	})
 }
 
-func (h *statsCalls) changeStats(c *web.Call, change func(records.Series, wire.StatsChange) (records.StatsWindow,
-	error)) error {
-	of, err := records.StatsOf(c.Param(0), c.Param(1))
-	if err != nil {
-		return err
-	}
-	asked, err := decode[wire.StatsChange](c)
-	if err != nil {
-		return err
-	}
-	w, err := change(of, asked)
-	if err != nil {
-		return inBody(err)
-	}
-	return c.Value(http.StatusOK, statsWindow(of, w))
-}
-
 // addMetric is POST /v1/metrics/{name}/{period}.
 func (h *statsCalls) addMetric(c *web.Call) error {
-	return changeMetric(c, func(of records.Series, asked wire.MetricAddition) (records.StatsWindow, error) {
+	return change(c, records.MetricOf, metricWindow, func(of records.Series, asked wire.MetricAddition) (
+		records.StatsWindow, error) {
 		if asked.Add == nil {
 			return records.StatsWindow{}, missing("add")
 		}
@@ -81,7 +67,8 @@ func (h *statsCalls) addMetric(c *web.Call) error {
 
 // setMetric is PUT /v1/metrics/{name}/{period}.
 func (h *statsCalls) setMetric(c *web.Call) error {
-	return changeMetric(c, func(of records.Series, asked wire.MetricValue) (records.StatsWindow, error) {
+	return change(c, records.MetricOf, metricWindow, func(of records.Series, asked wire.MetricValue) (
+		records.StatsWindow, error) {
 		if asked.Value == nil {
 			return records.StatsWindow{}, missing("value") // and not 0, which would lose the metric
 		}
@@ -89,20 +76,17 @@ func (h *statsCalls) setMetric(c *web.Call) error {
 	})
 }
 
-func changeMetric[T any](c *web.Call, change func(records.Series, T) (records.StatsWindow, error)) error {
-	of, err := records.MetricOf(c.Param(0), c.Param(1))
+// change changes the present window of the series in the path, and answers it in the form of body.
+func change[T, A any](c *web.Call, seriesOf func(name, period string) (records.Series, error),
+	body func(records.Series, records.StatsWindow) A, do func(records.Series, T) (records.StatsWindow, error)) error {
+	of, err := seriesOf(c.Param(0), c.Param(1))
 	if err != nil {
 		return err
 	}
-	asked, err := decode[T](c)
-	if err != nil {
-		return err
-	}
-	w, err := change(of, asked)
-	if err != nil {
-		return inBody(err)
-	}
-	return c.Value(http.StatusOK, metricWindow(of, w))
+	return answer(c, http.StatusOK, func(asked T) (A, error) {
+		w, err := do(of, asked)
+		return body(of, w), err
+	})
 }
 
 // show is GET /v1/stats/{entity}/{timeframe}.

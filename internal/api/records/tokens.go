@@ -40,29 +40,19 @@ type verificationCalls struct{ service Verifications }
 
 // issue is POST /v1/users/{user}/verifications.
 func (h *verificationCalls) issue(c *web.Call) error {
-	asked, err := decode[wire.NewVerification](c)
-	if err != nil {
-		return err
-	}
-	v := tokens.Verification{User: c.Param(0), Type: tokens.Type(asked.Type), Data: asked.Data}
-	token, ends, err := h.service.Issue(c.Context(), v)
-	if err != nil {
-		return inBody(err, "user")
-	}
-	return c.Value(http.StatusCreated, wire.IssuedVerification{Token: token, ExpiresAt: ends})
+	return answer(c, http.StatusCreated, func(asked wire.NewVerification) (wire.IssuedVerification, error) {
+		v := tokens.Verification{User: c.Param(0), Type: tokens.Type(asked.Type), Data: asked.Data}
+		token, ends, err := h.service.Issue(c.Context(), v)
+		return wire.IssuedVerification{Token: token, ExpiresAt: ends}, err
+	}, "user")
 }
 
 // take is POST /v1/verifications/take.
 func (h *verificationCalls) take(c *web.Call) error {
-	asked, err := decode[wire.VerificationTake](c)
-	if err != nil {
-		return err
-	}
-	v, err := h.service.TakeVerification(c.Context(), tokens.Type(asked.Type), asked.Token, asked.Attempt)
-	if err != nil {
-		return inBody(err)
-	}
-	return c.Value(http.StatusOK, wire.Verification{UserID: v.User, Data: v.Data})
+	return answer(c, http.StatusOK, func(asked wire.VerificationTake) (wire.Verification, error) {
+		v, err := h.service.TakeVerification(c.Context(), tokens.Type(asked.Type), asked.Token, asked.Attempt)
+		return wire.Verification{UserID: v.User, Data: v.Data}, err
+	})
 }
 
 func addOAuth(a web.API, service OAuth) {
@@ -82,33 +72,22 @@ type oauthCalls struct{ service OAuth }
 
 // newState is POST /v1/oauth-states.
 func (h *oauthCalls) newState(c *web.Call) error {
-	asked, err := decode[wire.NewOAuthState](c)
-	if err != nil {
-		return err
-	}
-	n := tokens.State{Provider: asked.Provider, RedirectURI: asked.RedirectURI, CSRFToken: asked.CSRFToken}
-	state, ends, err := h.service.NewState(c.Context(), n)
-	if err != nil {
-		return inBody(err)
-	}
-	return c.Value(http.StatusCreated, wire.IssuedOAuthState{State: state, ExpiresAt: ends})
+	return answer(c, http.StatusCreated, func(asked wire.NewOAuthState) (wire.IssuedOAuthState, error) {
+		n := tokens.State{Provider: asked.Provider, RedirectURI: asked.RedirectURI, CSRFToken: asked.CSRFToken}
+		state, ends, err := h.service.NewState(c.Context(), n)
+		return wire.IssuedOAuthState{State: state, ExpiresAt: ends}, err
+	})
 }
 
 // takeState is POST /v1/oauth-states/take.
 func (h *oauthCalls) takeState(c *web.Call) error {
-	asked, err := decode[wire.OAuthStateTake](c)
-	if err != nil {
-		return err
-	}
-	n, err := h.service.TakeState(c.Context(), asked.State, asked.Attempt)
-	if err != nil {
-		return inBody(err)
-	}
-	answer := wire.OAuthState{
-		NewOAuthState: wire.NewOAuthState{Provider: n.Provider, RedirectURI: n.RedirectURI, CSRFToken: n.CSRFToken},
-		CreatedAt:     n.Created,
-	}
-	return c.Value(http.StatusOK, answer)
+	return answer(c, http.StatusOK, func(asked wire.OAuthStateTake) (wire.OAuthState, error) {
+		n, err := h.service.TakeState(c.Context(), asked.State, asked.Attempt)
+		return wire.OAuthState{
+			NewOAuthState: wire.NewOAuthState{Provider: n.Provider, RedirectURI: n.RedirectURI, CSRFToken: n.CSRFToken},
+			CreatedAt:     n.Created,
+		}, err
+	})
 }
 
 func tokenOwner(c *web.Call) tokens.Owner {
@@ -117,16 +96,11 @@ func tokenOwner(c *web.Call) tokens.Owner {
 
 // put is PUT /v1/users/{user}/oauth/{provider}.
 func (h *oauthCalls) put(c *web.Call) error {
-	asked, err := decode[wire.OAuthTokens](c)
-	if err != nil {
-		return err
-	}
-	ends, err := h.service.PutTokens(c.Context(), tokenOwner(c), tokens.Tokens{Access: asked.AccessToken,
-		Refresh: asked.RefreshToken})
-	if err != nil {
-		return inBody(err, "user", "provider")
-	}
-	return c.Value(http.StatusOK, expiry(ends))
+	return answer(c, http.StatusOK, func(asked wire.OAuthTokens) (wire.OAuthExpiry, error) {
+		ends, err := h.service.PutTokens(c.Context(), tokenOwner(c), tokens.Tokens{Access: asked.AccessToken,
+			Refresh: asked.RefreshToken})
+		return expiry(ends), err
+	}, "user", "provider")
 }
 
 func expiry(e tokens.Ends) wire.OAuthExpiry {
@@ -147,8 +121,5 @@ func (h *oauthCalls) get(c *web.Call) error {
 
 // delete is DELETE /v1/users/{user}/oauth/{provider}.
 func (h *oauthCalls) delete(c *web.Call) error {
-	if err := h.service.DeleteTokens(c.Context(), tokenOwner(c)); err != nil {
-		return err
-	}
-	return c.NoContent()
+	return done(c, h.service.DeleteTokens(c.Context(), tokenOwner(c)))
 }

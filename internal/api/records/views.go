@@ -112,16 +112,10 @@ func (h *viewCalls) list(c *web.Call) error {
 
 // load is POST /v1/views/import.
 func (h *viewCalls) load(c *web.Call) error {
-	p, err := decode[wire.ViewsPart](c)
-	if err != nil {
-		return err
-	}
-	state, err := h.service.Import(c.Context(), records.ImportPart{At: p.Timestamp, Total: p.Total, Views: p.Views})
-	if err != nil {
-		return inBody(err)
-	}
-	return c.Value(http.StatusOK, wire.ViewsImport{IDs: state.Records, Complete: state.Complete,
-		Current: state.Current})
+	return answer(c, http.StatusOK, func(p wire.ViewsPart) (wire.ViewsImport, error) {
+		state, err := h.service.Import(c.Context(), records.ImportPart{At: p.Timestamp, Total: p.Total, Views: p.Views})
+		return wire.ViewsImport{IDs: state.Records, Complete: state.Complete, Current: state.Current}, err
+	})
 }
 
 // slugs is POST /v1/views/slugs.
