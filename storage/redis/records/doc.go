@@ -3,7 +3,7 @@
 // There is a store for each part of records, in the files of its name:
 //
 //   - [Sessions], and [SessionTracker], which reports their changes. A session and the set of its user's sessions have
-//     one slot, that of the user, and each operation is one script.
+//     one slot, that of the user, and each operation is one script; a long list is several.
 //   - [Settings]. The index of the settings, with a mark for each, is one key, and each value is a key in a slot of its
 //     own. A value is shown in the clear only if it is marked public both before and after the value was read.
 //   - [Tokens]: verification tokens, OAuth states, and the sealed tokens of OAuth providers (providers.go). All keys of
