@@ -9,7 +9,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/lua/luatest"
 )
 
-// Each script is run by one exported method. Those of settings are run by helpers.
+// Each script is run by one exported method. Those of settings, and of the indexes of cached values, are run by helpers.
 func TestEachScriptHasOneCaller(t *testing.T) {
 	t.Parallel()
 	want := map[string][]string{}
@@ -19,7 +19,7 @@ func TestEachScriptHasOneCaller(t *testing.T) {
 		"list":  "List",
 		"patch": "Patch", "state": "Get", "change": "Change", "range": "Range",
 		"count": "Add", "import": "Import", "current": "Import",
-		"issue": "Issue", "tokensState": "KeepState", "put": "Put", "get": "Get",
+		"issue": "Issue", "tokensState": "KeepState", "put": "Put", "get": "Get", "store": "Put",
 	} {
 		want[script+"Script"] = []string{caller}
 	}
