@@ -9,7 +9,7 @@ import (
 	"github.com/tidemark-dev/tidemark/shard"
 )
 
-// Description describes the entity caches to nodes and clients: keys are IDs, in the form of package entities, and so
+// Description describes the entity caches to nodes and clients: keys are IDs, in the form of package records, and so
 // are value IDs.
 type Description = shard.Description[string, string, []byte]
 
