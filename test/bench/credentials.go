@@ -17,6 +17,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/internal/access/keys"
 	"github.com/tidemark-dev/tidemark/test/load"
+	"github.com/tidemark-dev/tidemark/test/process"
 	"github.com/tidemark-dev/tidemark/test/report"
 )
 
@@ -41,9 +42,8 @@ const highLimits = "requests=1000000/s,publishedBytes=1GiB/s,waits=100,tickets=6
 func credentials(b *bench) {
 	u := b.start()
 	defer u.stop()
-	dir, err := os.MkdirTemp("", "tidemark-bench-")
+	dir, err := process.TempDir(b.Context(), "bench-")
 	b.Must(err)
-	defer os.RemoveAll(dir) //nolint:errcheck // a temporary directory
 	key, token, args := b.makeCredentials(dir)
 	closed := u.addServer(args...)
 	if closed.OK(b.Context(), "/v1/info") {

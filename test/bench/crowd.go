@@ -69,7 +69,7 @@ func (c *crowd) grow(waiting int, goal time.Duration) {
 	c.fill(waiting)
 	var took []time.Duration
 	for range crowdPairs {
-		took = append(took, c.meetOne())
+		took = append(took, c.matchPair())
 	}
 	pair := report.Quantile(took, 0.5)
 	after := memory()
@@ -77,7 +77,8 @@ func (c *crowd) grow(waiting int, goal time.Duration) {
 	good := pair <= goal && live <= crowdServerLimit && redis <= crowdRedisLimit
 	progress("%d waiting: a pair after %s, %.0f (resident: %.0f) + %.0f bytes", waiting, pair, live, resident, redis)
 	c.printf("| %d | %s | %s | %.2f KB | ≤ %.1f KB | %.2f KB | %.2f KB | ≤ %.1f KB | %s |\n", waiting,
-		report.Millis(pair), atMost(goal, report.Millis), live/1000, crowdServerLimit/1000.0, resident/1000, redis/1000, crowdRedisLimit/1000.0, report.Verdict(good))
+		report.Millis(pair), atMost(goal, report.Millis),
+		live/1000, crowdServerLimit/1000.0, resident/1000, redis/1000, crowdRedisLimit/1000.0, report.Verdict(good))
 }
 
 // fill creates tickets until the given number waits.
@@ -103,16 +104,16 @@ func seeker(skill, sought float64) *openmatch.Ticket {
 	}
 }
 
-// meetOne is meet for two tickets that accept only each other.
-func (c *crowd) meetOne() time.Duration {
+// matchPair is match for two tickets that accept only each other.
+func (c *crowd) matchPair() time.Duration {
 	c.met++
 	skill := -float64(c.met)
-	return c.meet(c.frontend, seeker(skill, skill), "crowd")
+	return c.match(c.frontend, seeker(skill, skill), "crowd")
 }
 
-// meet creates a ticket twice, for two players, and returns how long after the second both had their assignments. It
+// match creates a ticket twice, for two players, and returns how long after the second both had their assignments. It
 // names the queue, unless that is empty.
-func (b *bench) meet(frontend *load.Frontend, ticket *openmatch.Ticket, queue string) time.Duration {
+func (b *bench) match(frontend *load.Frontend, ticket *openmatch.Ticket, queue string) time.Duration {
 	ctx := b.Context()
 	if queue != "" {
 		ctx = load.InQueue(ctx, queue)
@@ -136,6 +137,6 @@ func (c *crowd) restart() time.Duration {
 	started := time.Now()
 	c.server = c.addServer()
 	c.frontend = c.dialFrontend(c.server)
-	c.meetOne()
+	c.matchPair()
 	return time.Since(started)
 }

@@ -72,7 +72,8 @@ func duels(b *bench) {
 		for range duelRounds {
 			d := b.playDuels(load)
 			progress("%s players: %.0f tickets/s, p50 %s, p99 %s, server %s, Redis %s, %.2f calls; bare %.0f/s", load,
-				d.PerSecond(), d.Quantile(0.5), d.Quantile(0.99), d.usage.server, d.usage.redis, d.usage.calls(), d.bare.PerSecond())
+				d.PerSecond(), d.Quantile(0.5), d.Quantile(0.99),
+				d.usage.server, d.usage.redis, d.usage.calls(), d.bare.PerSecond())
 			found = append(found, d)
 		}
 		measured = append(measured, medianRound(found, playedDuels.rate))
@@ -89,7 +90,8 @@ func duels(b *bench) {
 		share, p50, p99 := d.PerSecond()/d.bare.PerSecond(), d.Quantile(0.5), d.Quantile(0.99)
 		good := d.PerSecond() >= want.perSecond && share >= want.share && within(p50, want.p50) && within(p99, want.p99)
 		b.printf("| %s | %.0f | %s | %.0f/s | %.2f | %s | %s | %s | %s | %s | %s |\n", want, d.PerSecond(),
-			goal("≥", want.perSecond), d.bare.PerSecond(), share, goal("≥", want.share), report.Millis(p50), atMost(want.p50, report.Millis), report.Millis(p99),
+			goal("≥", want.perSecond), d.bare.PerSecond(), share, goal("≥", want.share),
+			report.Millis(p50), atMost(want.p50, report.Millis), report.Millis(p99),
 			atMost(want.p99, report.Millis), report.Verdict(good))
 	}
 	b.printCosts(loads, measured)
@@ -102,10 +104,12 @@ func (b *bench) printCosts(loads []duel, measured []playedDuels) {
 		"|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|---|\n")
 	for i, d := range measured {
 		want, used := loads[i], d.usage
-		good := within(used.server, want.server) && within(used.redis, want.redis) && (want.calls == 0 || used.calls() <= want.calls)
+		good := within(used.server, want.server) && within(used.redis, want.redis) &&
+			(want.calls == 0 || used.calls() <= want.calls)
 		b.printf("| %s | %s | %s | %s | %s | %s | %s | %.2f | %s | %s | %s |\n", want, report.Micros(used.server),
 			atMost(want.server, report.Micros), report.Micros(used.redis), atMost(want.redis, report.Micros),
-			report.Micros(used.load), report.Micros(d.idle), used.calls(), goal("≤", want.calls), used.kinds(), report.Verdict(good))
+			report.Micros(used.load), report.Micros(d.idle),
+			used.calls(), goal("≤", want.calls), used.kinds(), report.Verdict(good))
 	}
 }
 

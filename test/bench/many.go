@@ -22,7 +22,8 @@ type manyFetch struct {
 	rounds  []manyCost
 }
 
-// manyCost is the cost of a fetch. ratio is that of its CPU times to those of a fetch from one channel in the same round.
+// manyCost is the cost of a fetch. ratio is that of its CPU times to those of a fetch from one channel in the same
+// round.
 type manyCost struct{ server, redis, commands, ratio float64 }
 
 // many compares fetches from many channels with one call with fetches from one channel: empty fetches, and the loop of
@@ -94,7 +95,8 @@ func (u *system) measureMany(name string, withGoal int, receipt string, own load
 		if f.sources == 0 {
 			what, n = name+", of the channel's own route", 1
 		}
-		server, redis := of(func(c manyCost) float64 { return c.server })*1e6, of(func(c manyCost) float64 { return c.redis })*1e6
+		server := of(func(c manyCost) float64 { return c.server }) * 1e6
+		redis := of(func(c manyCost) float64 { return c.redis }) * 1e6
 		u.printf("| %s | %d | %.1f µs | %.1f µs | %.1f µs | %.2f | %s | %.1f | %s |\n", what, n, server, redis, server+redis,
 			ratio, goal, of(func(c manyCost) float64 { return c.commands }), verdict)
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"strconv"
@@ -11,6 +12,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/tidemark-dev/tidemark/storage/managed"
+	"github.com/tidemark-dev/tidemark/test/process"
 	"github.com/tidemark-dev/tidemark/test/redistest"
 )
 
@@ -37,11 +39,10 @@ func (r *redisServers) close() {
 
 // openRedis runs Redis as a bare `tidemark serve` does: append-only file on, a Unix socket.
 func (b *bench) openRedis() *redisServers {
-	dir, err := os.MkdirTemp("", "tidemark-bench-")
-	b.Must(err)
 	r := &redisServers{bench: b}
 	b.Cleanup(r.close) // if the part fails
-	r.onClose(func() error { return os.RemoveAll(dir) })
+	dir, err := process.TempDir(b.Context(), "bench-")
+	b.Must(err)
 	server, err := managed.Open(managed.Options{DataDir: dir, Logger: slog.New(slog.DiscardHandler)})
 	b.Must(err)
 	running, cancel := context.WithCancel(context.WithoutCancel(b.Context()))
@@ -49,7 +50,7 @@ func (b *bench) openRedis() *redisServers {
 	go func() { ended <- server.Run(running) }()
 	r.onClose(func() error {
 		cancel()
-		return <-ended
+		return errors.Join(<-ended, os.RemoveAll(dir))
 	})
 	b.Must(server.Ready(b.Context()))
 	r.socket, r.args = server.Socket(), []string{"--redis", "unix://" + server.Socket()}

@@ -165,7 +165,8 @@ func (u *system) measureSilence(all nodes) {
 	u.printf("| all run | %d | %s | %s | | | |\n", len(without), report.Millis(report.Quantile(without, 0.5)),
 		report.Millis(report.Quantile(without, 0.99)))
 	u.printf("| one data centre is silent | %d | %s | %s | %.2f | ≤ %.1f | %s |\n", len(with),
-		report.Millis(report.Quantile(with, 0.5)), report.Millis(report.Quantile(with, 0.99)), ratio, silentRatio, report.Verdict(ratio <= silentRatio))
+		report.Millis(report.Quantile(with, 0.5)), report.Millis(report.Quantile(with, 0.99)),
+		ratio, silentRatio, report.Verdict(ratio <= silentRatio))
 }
 
 // The number of clients whose pings are counted, and for how long. They ping more often than usual, so that their CPU

@@ -86,7 +86,8 @@ func (u *system) publish(channel string, n int, content string) {
 	u.request(http.MethodPut, fmt.Sprintf("/v1/channels/%s/messages/m%d", channel, n), content)
 }
 
-// deliverAll sends messages, each when all receivers have the one before. It returns how long each took to each receiver.
+// deliverAll sends messages, each when all receivers have the one before. It returns how long each took to each
+// receiver.
 func (u *system) deliverAll(all receivers, send func(n int)) (took []time.Duration) {
 	for n := range sentMessages {
 		took = append(took, u.deliver(all, func() { send(n) })...)

@@ -109,7 +109,7 @@ func (u *system) repeatAt(address string, n int, next load.Maker) load.Answer {
 	return last
 }
 
-// compare sends the same requests to the server and, answered with the server's own last answer, to the floor, in turns.
+// compare sends the same requests in turns to the server and, answered with the server's own last answer, to the floor.
 func (u *system) compare(next load.Maker) (pairs []pair) {
 	for range u.rounds {
 		ours, last := u.measureServer(next)

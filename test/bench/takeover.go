@@ -36,7 +36,7 @@ func (b *bench) takeOver(signal syscall.Signal) (longest time.Duration) {
 	u := b.start()
 	defer u.stop()
 	servers := []*service{u.server, u.addServer()}
-	b.meetAt(servers[1], 0)
+	b.matchPairsAt(servers[1], 0)
 	directs := slices.IndexFunc(servers, func(s *service) bool {
 		return s.labelled("tidemark_director", "queue")["default"] == 1
 	})
@@ -44,17 +44,17 @@ func (b *bench) takeOver(signal syscall.Signal) (longest time.Duration) {
 		b.Fatalf("no server directs the queue")
 	}
 	go servers[directs].end(signal)
-	return b.meetAt(servers[1-directs], time.Second) // a director that stops may still match the first pairs
+	return b.matchPairsAt(servers[1-directs], time.Second) // a director that stops may still match the first pairs
 }
 
-// meetAt creates pairs of tickets, one after the other, for some time, but at least one pair. It returns the longest
-// time until a pair was matched.
-func (b *bench) meetAt(server *service, length time.Duration) (longest time.Duration) {
+// matchPairsAt creates pairs of tickets, one after the other, for some time, but at least one pair. It returns the
+// longest time until a pair was matched.
+func (b *bench) matchPairsAt(server *service, length time.Duration) (longest time.Duration) {
 	frontend := b.dialFrontend(server)
 	defer frontend.Close()
 	for started, first := time.Now(), true; first || time.Since(started) < length; first = false {
 		pair := time.Now()
-		b.meet(frontend, &openmatch.Ticket{}, "")
+		b.match(frontend, &openmatch.Ticket{}, "")
 		longest = max(longest, time.Since(pair))
 	}
 	return longest

@@ -44,7 +44,7 @@ func (l *clients) StartChannels(ctx, publishing context.Context, c channelLoad) 
 		for j := range c.Subscribers {
 			s := &subscriber{clients: l, turn: l.Servers.newTurn(), channel: channel, name: fmt.Sprintf("s%d", j),
 				separate: j%2 == 1, handling: c.Handling}
-			if err := s.subscribe(ctx, client.Latest); err != nil {
+			if err := l.subscribe(ctx, s.turn, client.Latest, s.source()); err != nil {
 				return err
 			}
 			l.Messages.Subscribed(channel, s.name)
@@ -117,33 +117,16 @@ type subscriber struct {
 	clock   int64  // of the last message that the receipt covers
 }
 
-func (s *subscriber) subscribe(ctx context.Context, from client.From) error {
-	return s.try(ctx, func(server int) error {
-		_, err := s.servers.rest[server].Subscribe(ctx, s.channel, s.name, from)
-		return err
-	})
+func (s *subscriber) source() client.Source {
+	return client.Source{Channel: s.channel, Subscriber: s.name}
 }
 
 func (s *subscriber) run(ctx context.Context) {
 	for ctx.Err() == nil {
-		err := s.read(ctx)
-		switch {
-		case err == nil || ctx.Err() != nil:
-		case lostReceipt(err):
-			s.Messages.ReceiptLost(err.Error())
+		if err := s.read(ctx); err != nil && ctx.Err() == nil {
 			s.receipt = ""
-		case errors.Is(err, client.ErrReceiptForged):
-			s.Messages.ReceiptForged(err.Error())
-			s.receipt = ""
-			pace.Sleep(ctx, emptyPause)
-		case errors.Is(err, client.ErrNoSubscriber), errors.Is(err, client.ErrNoChannel):
-			s.Messages.Refused(err.Error())
-			s.receipt = ""
-			_ = s.subscribe(ctx, client.Earliest) // the next read shows whether it succeeded
-		default:
-			s.Messages.Refused(err.Error())
-			s.receipt = ""
-			pace.Sleep(ctx, maxPause)
+			s.record(err)
+			s.resume(ctx, s.turn, err, s.source())
 		}
 	}
 }
@@ -221,6 +204,46 @@ func deliveredMessage(m *client.Message) (oracle.Delivered, error) {
 		return oracle.Delivered{}, fmt.Errorf("message %s has the content %s", m.ID, m.Content)
 	}
 	return oracle.Delivered{Message: message, Clock: int64(m.Clock)}, nil
+}
+
+// subscribe creates subscribers.
+func (l *clients) subscribe(ctx context.Context, t *turn, from client.From, sources ...client.Source) error {
+	for _, source := range sources {
+		err := t.try(ctx, func(server int) error {
+			_, err := t.servers.rest[server].Subscribe(ctx, source.Channel, source.Subscriber, from)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// resume waits after an error that cannot be retried, or creates the subscribers again if they don't exist.
+func (l *clients) resume(ctx context.Context, t *turn, err error, sources ...client.Source) {
+	switch {
+	case errors.Is(err, client.ErrNoSubscriber), errors.Is(err, client.ErrNoChannel):
+		_ = l.subscribe(ctx, t, client.Earliest, sources...) // the next read shows whether it succeeded
+	case lostReceipt(err):
+	case errors.Is(err, client.ErrReceiptForged):
+		pace.Sleep(ctx, emptyPause)
+	default:
+		pace.Sleep(ctx, maxPause)
+	}
+}
+
+// record records a refused receipt, another error that cannot be retried, or a message that differs from the published
+// one.
+func (l *clients) record(err error) {
+	switch {
+	case lostReceipt(err):
+		l.Messages.ReceiptLost(err.Error())
+	case errors.Is(err, client.ErrReceiptForged):
+		l.Messages.ReceiptForged(err.Error())
+	default:
+		l.Messages.Refused(err.Error())
+	}
 }
 
 // lostReceipt reports whether the receipt is refused for a reason that a new fetch resolves.

@@ -52,8 +52,8 @@ type lightResult struct {
 	Last            string // error of a failed call
 }
 
-// runLight is the process of a light client of the service at base. It receives the phases, and answers with what it has
-// measured until then.
+// runLight is the process of a light client of the service at base. It receives the phases, and answers each with what
+// it has measured until then.
 func runLight(ctx context.Context, base string, in io.Reader, out io.Writer) error {
 	addressNetwork = lightNetwork
 	c, err := client.New(base, client.WithHTTPClient(&http.Client{Transport: dispersed{&http.Transport{}}}),

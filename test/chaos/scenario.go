@@ -60,8 +60,8 @@ type limits struct {
 // gap returns limits for faults that clients notice.
 func gap(seconds int) limits { return limits{Gap: time.Duration(seconds) * time.Second} }
 
-// unharmed returns limits for attacks, which no client may notice: for publishes and a light client in milliseconds, for
-// the memory in MiB. 0: no limit.
+// unharmed returns limits for attacks, which no client may notice: for publishes and a light client in milliseconds,
+// for the memory in MiB. 0: no limit.
 func unharmed(p99, light, memory int) limits {
 	return limits{Gap: 2 * time.Second, P99: time.Duration(p99) * time.Millisecond,
 		Light: time.Duration(light) * time.Millisecond, NoErrors: true, Memory: memory * miB}

@@ -359,7 +359,8 @@ func (s *stage) drain(ctx context.Context) {
 }
 
 func (s *stage) collect(r *result) {
-	r.Messages, r.Tickets, r.Requests = s.clients.Messages.Verdict(), s.clients.Tickets.Verdict(), s.clients.Requests.Verdict()
+	r.Messages, r.Tickets = s.clients.Messages.Verdict(), s.clients.Tickets.Verdict()
+	r.Requests = s.clients.Requests.Verdict()
 	for _, service := range s.services {
 		r.Crashes = append(r.Crashes, service.Crashes()...)
 	}

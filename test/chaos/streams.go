@@ -28,26 +28,13 @@ func (l *clients) startStreamer(ctx context.Context, name string, socket bool, c
 	for _, channel := range channels {
 		s.from = append(s.from, client.Source{Channel: channel, Subscriber: name})
 	}
-	if err := s.subscribe(ctx, client.Latest); err != nil {
+	if err := l.subscribe(ctx, s.turn, client.Latest, s.from...); err != nil {
 		return err
 	}
 	for _, channel := range channels {
 		l.Messages.Subscribed(channel, name)
 	}
 	l.running.Go(func() { s.run(ctx) })
-	return nil
-}
-
-func (s *streamer) subscribe(ctx context.Context, from client.From) error {
-	for _, source := range s.from {
-		err := s.try(ctx, func(server int) error {
-			_, err := s.servers.rest[server].Subscribe(ctx, source.Channel, source.Subscriber, from)
-			return err
-		})
-		if err != nil {
-			return err
-		}
-	}
 	return nil
 }
 
@@ -65,28 +52,13 @@ func (s *streamer) run(ctx context.Context) {
 		})
 		switch {
 		case ctx.Err() != nil:
-		case errors.Is(err, client.ErrNoSubscriber), errors.Is(err, client.ErrNoChannel):
-			s.Messages.Refused(err.Error())
-			_ = s.subscribe(ctx, client.Earliest) // the next stream shows whether it succeeded
 		case err != nil:
 			s.Messages.Refused(err.Error())
-			pace.Sleep(ctx, maxPause)
+			s.resume(ctx, s.turn, err, s.from...)
 		case failed != nil:
 			s.record(failed)
 			pace.Sleep(ctx, emptyPause)
 		}
-	}
-}
-
-// record records a refused acknowledgement, or a message that differs from the published one.
-func (s *streamer) record(err error) {
-	switch {
-	case lostReceipt(err):
-		s.Messages.ReceiptLost(err.Error())
-	case errors.Is(err, client.ErrReceiptForged):
-		s.Messages.ReceiptForged(err.Error())
-	default:
-		s.Messages.Refused(err.Error())
 	}
 }
 

@@ -15,8 +15,8 @@ import (
 	"github.com/tidemark-dev/tidemark/openmatch"
 )
 
-// Director is a connection to all services of Open Match: also to those that directors, match functions and game servers
-// call.
+// Director is a connection to all services of Open Match: also to those that directors, match functions and game
+// servers call.
 type Director struct {
 	*Frontend
 	backend openmatch.BackendServiceClient
