@@ -21,7 +21,7 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/lifecycle"
 	"github.com/tidemark-dev/tidemark/internal/program/cli"
 	"github.com/tidemark-dev/tidemark/internal/program/config"
-	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/diagnose"
 	"github.com/tidemark-dev/tidemark/test/redistest"
 )
 
@@ -189,7 +189,7 @@ func startHere(t *testing.T, log slog.Handler, args ...string) (*prometheus.Regi
 // TestDocumentedRights: the page has the rights that tidemark doctor looks for.
 func TestDocumentedRights(t *testing.T) {
 	t.Parallel()
-	require.Equal(t, append([]string{"on", ">secret"}, redis.Rights("mm1:")...), documentedRights(t))
+	require.Equal(t, append([]string{"on", ">secret"}, diagnose.Rights("mm1:")...), documentedRights(t))
 }
 
 // documentedRights is the ACL rule of the page, without its command and user.

@@ -85,7 +85,7 @@ configuration is wrong.`,
 			if err != nil {
 				return err
 			}
-			found := diagnose(ctx, c)
+			found := runChecks(ctx, c)
 			if cmd.Context().Err() != nil {
 				return cmd.Context().Err()
 			}
@@ -98,8 +98,8 @@ configuration is wrong.`,
 	return cmd
 }
 
-// diagnose makes all checks, those of each Redis at the same time.
-func diagnose(ctx context.Context, c config.Config) diagnosis {
+// runChecks makes all checks, those of each Redis at the same time.
+func runChecks(ctx context.Context, c config.Config) diagnosis {
 	servers := redisServers(c)
 	found := make([][]finding, len(servers)+1)
 	var checks sync.WaitGroup

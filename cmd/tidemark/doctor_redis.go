@@ -10,6 +10,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/channels"
+	"github.com/tidemark-dev/tidemark/storage/redis/diagnose"
 )
 
 const (
@@ -38,7 +39,7 @@ func checkRedis(ctx context.Context, c config.Config, server another) []finding 
 		return k.found
 	}
 	defer conn.Close()
-	found, err := conn.Examine(ctx)
+	found, err := diagnose.Examine(ctx, conn)
 	if err != nil {
 		k.failed("connection", err)
 		return k.found
@@ -64,7 +65,7 @@ func checkRedis(ctx context.Context, c config.Config, server another) []finding 
 
 // failed adds a failure, with the remedy that its error has.
 func (k *checks) failed(check string, err error) {
-	remedy := redis.Advice(err)
+	remedy := diagnose.Advice(err)
 	text := strings.TrimSuffix(err.Error(), "; "+remedy)
 	if errors.Is(err, redis.ErrOptions) {
 		check, remedy = checkOptions, "correct the option"
@@ -101,7 +102,7 @@ func (k *checks) durability(of another, s storage.Description) {
 }
 
 // cluster checks that each slot has a primary, and that the clocks of primaries agree.
-func (k *checks) cluster(s storage.Description, found redis.Examination) {
+func (k *checks) cluster(s storage.Description, found diagnose.Examination) {
 	if s.Kind != "cluster" {
 		return
 	}
@@ -114,7 +115,7 @@ func (k *checks) cluster(s storage.Description, found redis.Examination) {
 }
 
 // primary checks a primary.
-func (k *checks) primary(p redis.Examined, maxMemory int64) {
+func (k *checks) primary(p diagnose.Primary, maxMemory int64) {
 	if p.Err != nil {
 		k.failed("node", p.Err)
 		return
@@ -160,7 +161,7 @@ func (k *checks) shared(ctx context.Context, c config.Config, conn *redis.Conn) 
 	switch {
 	case len(c.Receipts.Keys) > 0:
 		k.add(fine, "receipt keys", "", "%d of the configuration", len(c.Receipts.Keys))
-	case err != nil && redis.Advice(err) == "":
+	case err != nil && diagnose.Advice(err) == "":
 		k.add(failure, "receipt keys", "if no service uses this Redis, delete the key, or set --key-prefix", "%v", err)
 	case err != nil:
 		k.failed("receipt keys", err)

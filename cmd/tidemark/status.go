@@ -21,6 +21,7 @@ import (
 	"github.com/tidemark-dev/tidemark/shard"
 	"github.com/tidemark-dev/tidemark/shard/layout"
 	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/diagnose"
 	"github.com/tidemark-dev/tidemark/storage/redis/shards"
 )
 
@@ -197,7 +198,7 @@ func (e *examiner) examine(ctx context.Context) {
 // examineRedis examines a Redis, and returns its problems.
 func (e *examiner) examineRedis(ctx context.Context, i int, server examined) []overview.Problem {
 	k := &checks{about: server.of}
-	found, err := server.conn.Examine(ctx)
+	found, err := diagnose.Examine(ctx, server.conn)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	state := &e.found[i]

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/refusal"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 	"github.com/tidemark-dev/tidemark/test/redistest"
 )
@@ -45,7 +46,7 @@ func TestAdviceInOperation(t *testing.T) {
 			require.NoError(t, conn.Ready(t.Context()))
 			require.NoError(t, n.Do(t, c.change...).Error())
 			err := conn.Ready(t.Context())
-			require.Contains(t, redis.Advice(err), c.says)
+			require.Contains(t, refusal.Advice(err), c.says)
 			require.ErrorContains(t, err, c.says)
 		})
 	}
@@ -86,7 +87,7 @@ func TestRefusals(t *testing.T) {
 			require.Equal(t, fault.SlugUnavailable, e.Slug, err)
 			require.Contains(t, e.Detail, c.detail)
 			require.Positive(t, e.RetryAfter)
-			require.Contains(t, redis.Advice(err), c.advice)
+			require.Contains(t, refusal.Advice(err), c.advice)
 		})
 	}
 }
@@ -105,7 +106,7 @@ func TestAdviceForAFullDisk(t *testing.T) {
 		return err != nil
 	})
 	require.ErrorContains(t, err, "MISCONF")
-	require.Contains(t, redis.Advice(err), "free disk space or repair its directory")
+	require.Contains(t, refusal.Advice(err), "free disk space or repair its directory")
 }
 
 // Redis has no memory left.
@@ -118,7 +119,7 @@ func TestAdviceForFullMemory(t *testing.T) {
 		return conn.Client().Do(ctx, conn.Client().B().Set().Key("key").Value("5").Build()).Error()
 	})
 	require.ErrorContains(t, err, "OOM")
-	require.Contains(t, redis.Advice(err), "Redis has reached its maxmemory: raise it")
+	require.Contains(t, refusal.Advice(err), "Redis has reached its maxmemory: raise it")
 }
 
 // While a service runs, another program takes the address of Redis, or Redis begins to speak TLS. The log says so, once.

@@ -60,7 +60,7 @@ var (
 
 // Connect connects to Redis and checks that scripts can run there. While Redis can't be reached or is loading, Connect
 // tries again until ctx ends, and so while a standalone Redis is a replica. It returns permanent errors, such as a wrong
-// password, at once; Advice returns what to change. Errors: ErrOptions, ErrTooOld, Err32Bit, ErrReplica, ErrSentinel,
+// password, at once; their texts say what to change. Errors: ErrOptions, ErrTooOld, Err32Bit, ErrReplica, ErrSentinel,
 // ErrCluster, ErrProtocol, and those of the connection.
 func Connect(ctx context.Context, o Options) (*Conn, error) {
 	o, copts, err := o.checked()
@@ -92,9 +92,6 @@ func newAdviser(o Options, c rueidis.ClientOption) refusal.Adviser {
 		Sentinel: c.Sentinel.MasterSet, Secrets: []string{c.Password, c.Sentinel.Password},
 	}
 }
-
-// Advice returns what to change so that an error doesn't occur again, or "" if that isn't known.
-func Advice(err error) string { return refusal.Advice(err) }
 
 // Check returns an error if Connect would return ErrOptions. It connects to nothing.
 func (o Options) Check() error {
@@ -138,7 +135,7 @@ func (c *Conn) tryIdentified(ctx context.Context, copts rueidis.ClientOption) er
 		return err
 	}
 	err := c.adviser.Explain(c.tryConnect(ctx, copts))
-	if err == nil || Advice(err) != "" {
+	if err == nil || refusal.Advice(err) != "" {
 		return err
 	}
 	if advice := c.adviser.OfNetwork(err); advice != "" {
@@ -189,6 +186,13 @@ func (c *Conn) Timeout() time.Duration { return c.timeout }
 
 // Logger returns the logger of the options.
 func (c *Conn) Logger() *slog.Logger { return c.logger }
+
+// User returns the user of the connections, for texts.
+func (c *Conn) User() string { return c.adviser.User }
+
+// Explain returns an error of the connection whose text also says what to change, if that is known, and hides passwords.
+// Errors of Retry are explained.
+func (c *Conn) Explain(err error) error { return c.adviser.Explain(err) }
 
 // Client returns the client for commands. All callers share one connection to each node, so that their requests share
 // system calls. It doesn't retry: call it inside Retry.

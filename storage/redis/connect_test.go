@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/refusal"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 	"github.com/tidemark-dev/tidemark/test/redistest"
 	"github.com/tidemark-dev/tidemark/test/storagetest"
@@ -97,7 +98,7 @@ func TestConnectRefused(t *testing.T) {
 			c.options.Logger = log.logger()
 			_, err := redis.Connect(t.Context(), c.options)
 			require.ErrorContains(t, err, c.says)
-			require.Contains(t, redis.Advice(err), c.advice)
+			require.Contains(t, refusal.Advice(err), c.advice)
 			require.ErrorContains(t, err, c.advice)
 			require.NotContains(t, err.Error(), "secret")
 			// On a busy machine an attempt may end before the server has answered it.

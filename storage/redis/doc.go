@@ -13,6 +13,9 @@
 //   - [Conn.Prefix] is the prefix of each key.
 //   - [Replicas] runs read-only scripts on replicas.
 //
+// [Conn.Inspect] describes the storage and its durability, and [Conn.Ready] checks that it can be used. The subpackage
+// diagnose examines a Redis for its operators.
+//
 // # Failures
 //
 // All operations are safe to run twice, so that they are tried again after errors that may pass: a lost connection, a

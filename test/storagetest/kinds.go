@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/storage/managed"
-	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/diagnose"
 	"github.com/tidemark-dev/tidemark/test/redistest"
 )
 
@@ -44,7 +44,7 @@ func standalone(t *testing.T) (Redis, bool) {
 	t.Helper()
 	node := redistest.Standalone(t)
 	rules := []string{"ACL", "SETUSER", "least", "reset", "on", ">secret"}
-	rules = append(append(rules, redis.Rights("t0")...), optionalRights...)
+	rules = append(append(rules, diagnose.Rights("t0")...), optionalRights...)
 	rules = append(rules, "+setnx", "+rpush", "+append", "+expire") // for what tests write on the store's connection
 	require.NoError(t, node.Do(t, rules...).Error())
 	return Redis{URL: "redis://least:secret@" + node.Addr(), Client: node.Client()}, true

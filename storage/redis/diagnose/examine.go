@@ -1,4 +1,4 @@
-package redis
+package diagnose
 
 import (
 	"cmp"
@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/redis/rueidis"
 
 	"github.com/tidemark-dev/tidemark/storage"
+	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/refusal"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/topology"
 )
@@ -19,12 +21,12 @@ import (
 // Examination describes what an operator should know of a Redis. Its texts are as Redis sent them.
 type Examination struct {
 	Storage   storage.Description
-	Primaries []Examined
+	Primaries []Primary
 	Uncovered string // slots of a Cluster without a primary, such as "0-5460,5462"
 }
 
-// Examined is the state of a primary.
-type Examined struct {
+// Primary is the state of a primary.
+type Primary struct {
 	Address     string
 	UsedBytes   int64
 	Replicas    int
@@ -38,25 +40,25 @@ type Examined struct {
 const pings = 11
 
 // Examine examines all primaries. It changes nothing. Errors: ErrUnavailable.
-func (c *Conn) Examine(ctx context.Context) (found Examination, err error) {
+func Examine(ctx context.Context, c *redis.Conn) (found Examination, err error) {
 	if found.Storage, err = c.Inspect(ctx); err != nil {
 		return found, err
 	}
-	nodes, err := c.primaries(ctx)
+	nodes, err := topology.Reachable(ctx, c.Client(), c.Timeout()/2)
 	if err != nil {
 		return found, c.Failure(ctx, "examine", err)
 	}
-	found.Primaries = make([]Examined, len(nodes))
-	bulk := c.bulk.Nodes()
+	found.Primaries = make([]Primary, len(nodes))
+	bulk := c.Bulk().Nodes()
 	var examining sync.WaitGroup
 	for i, n := range nodes {
-		examining.Go(func() { found.Primaries[i] = c.examine(ctx, n, cmp.Or(bulk[n.Address], c.bulk)) })
+		examining.Go(func() { found.Primaries[i] = examine(ctx, c, n, cmp.Or(bulk[n.Address], c.Bulk())) })
 	}
 	examining.Wait()
-	if c.client.Mode() != rueidis.ClientModeCluster {
+	if c.Client().Mode() != rueidis.ClientModeCluster {
 		return found, nil
 	}
-	ranges, err := topology.ReadSlots(ctx, c.client)
+	ranges, err := topology.ReadSlots(ctx, c.Client())
 	if err != nil {
 		return found, c.Failure(ctx, "examine", err)
 	}
@@ -65,23 +67,23 @@ func (c *Conn) Examine(ctx context.Context) (found Examination, err error) {
 }
 
 // examine examines a node. bulk has connections to it that can be dedicated.
-func (c *Conn) examine(ctx context.Context, n topology.Node, bulk rueidis.Client) Examined {
-	p := Examined{Address: n.Address, UsedBytes: n.Info.Number("used_memory"),
+func examine(ctx context.Context, c *redis.Conn, n topology.Node, bulk rueidis.Client) Primary {
+	p := Primary{Address: n.Address, UsedBytes: n.Info.Number("used_memory"),
 		Replicas: int(n.Info.Number("connected_slaves"))}
 	var failures [3]error
 	var rules []string
 	p.Latency, failures[0] = latency(ctx, n.Client)
 	p.ClockOffset, failures[1] = clockOffset(ctx, n.Client)
-	rules, failures[2] = c.lacking(ctx, bulk)
+	rules, failures[2] = missingRights(ctx, c.Prefix(), bulk)
 	if len(rules) > 0 {
-		p.Grant = c.grant(rules)
+		p.Grant = fmt.Sprintf("ACL SETUSER %s %s", c.User(), strings.Join(rules, " "))
 	}
 	for i, err := range failures {
 		if refusal.Is(err, refusal.NoPermission) { // named by Grant
 			failures[i] = nil
 		}
 	}
-	p.Err = c.adviser.Explain(errors.Join(failures[:]...))
+	p.Err = c.Explain(errors.Join(failures[:]...))
 	return p
 }
 
@@ -107,10 +109,7 @@ func clockOffset(ctx context.Context, client rueidis.Client) (time.Duration, err
 		return 0, err
 	}
 	if len(reply) != 2 {
-		return 0, fmt.Errorf("%w: TIME", ErrReply)
+		return 0, fmt.Errorf("%w: TIME", redis.ErrReply)
 	}
 	return time.Unix(reply[0], reply[1]*int64(time.Microsecond)).Sub(began.Add(took / 2)), nil
 }
-
-// User returns the user of the connections, for texts.
-func (c *Conn) User() string { return c.adviser.User }

@@ -1,13 +1,13 @@
-package redis
+package diagnose
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/redis/rueidis"
 
+	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/refusal"
 )
 
@@ -51,26 +51,22 @@ func Rights(prefix string) []string {
 	return rules
 }
 
-// rightsCall returns the words of a call.
-func (c *Conn) rightsCall(text string) []string {
-	words := strings.Fields(text)
-	topic := readyTopic(c.prefix, c.readiness.server)
+// wordsOf returns the words of a call. Its key and topic have the prefix; no call is run.
+func wordsOf(call, prefix string) []string {
+	words := strings.Fields(call)
 	for i, w := range words {
-		switch w {
-		case "KEY":
-			words[i] = readyKey(c.prefix, c.readiness.server)
-		case "TOPIC":
-			words[i] = topic
+		if w == "KEY" || w == "TOPIC" {
+			words[i] = prefix + "tidemark.rights"
 		}
 	}
 	return words
 }
 
-// lacking returns the ACL rules that the user of the connection lacks on a node. It changes nothing: Redis checks the
+// missingRights returns the ACL rules that the user of a connection lacks on a node. It changes nothing: Redis checks the
 // rights for a command when it is added to a transaction, and this one ends with a malformed command, so that EXEC
 // refuses all of them. The connection is closed at the end: with a context that ends before EXEC is sent it is still
 // inside of the transaction.
-func (c *Conn) lacking(ctx context.Context, node rueidis.Client) (rules []string, err error) {
+func missingRights(ctx context.Context, prefix string, node rueidis.Client) (rules []string, err error) {
 	err = node.Dedicated(func(client rueidis.DedicatedClient) error {
 		defer client.Close()
 		command := func(words ...string) rueidis.Completed { return client.B().Arbitrary(words...).Build() }
@@ -81,18 +77,20 @@ func (c *Conn) lacking(ctx context.Context, node rueidis.Client) (rules []string
 		var called []string
 		for _, r := range rights {
 			if r.call != "" {
-				calls, called = append(calls, command(c.rightsCall(r.call)...)), append(called, r.rule)
+				calls, called = append(calls, command(wordsOf(r.call, prefix)...)), append(called, r.rule)
 			}
 		}
 		replies := client.DoMulti(ctx, append(calls, command("GET"), command("EXEC"))...)
 		for i, reply := range replies[:len(calls)] {
-			switch err := reply.Error(); {
+			err := reply.Error()
+			cause, _ := refusal.Of(err)
+			switch {
 			case err == nil:
-			case ReplyLost(err):
+			case redis.ReplyLost(err):
 				return err
-			case refusal.Is(err, refusal.NoPermission):
-				rules = append(rules, c.missingRule(called[i], err))
-			case causeOf(err).NoCommand:
+			case cause.Code == refusal.NoPermission:
+				rules = append(rules, missingRule(called[i], prefix, err))
+			case cause.NoCommand:
 				rules = append(rules, "the command "+called[i]+", which this Redis doesn't have, or has renamed")
 			}
 		}
@@ -109,18 +107,13 @@ func (c *Conn) lacking(ctx context.Context, node rueidis.Client) (rules []string
 }
 
 // missingRule returns the rule for which a call of a command is refused.
-func (c *Conn) missingRule(command string, err error) string {
+func missingRule(command, prefix string, err error) string {
 	text := err.Error()
 	switch {
 	case strings.Contains(text, "channel"):
-		return "&" + c.prefix + "*"
+		return "&" + prefix + "*"
 	case strings.Contains(text, "key"):
-		return "~" + c.prefix + "*"
+		return "~" + prefix + "*"
 	}
 	return "+" + command
-}
-
-// grant returns the command that gives a user rules.
-func (c *Conn) grant(rules []string) string {
-	return fmt.Sprintf("ACL SETUSER %s %s", c.adviser.User, strings.Join(rules, " "))
 }

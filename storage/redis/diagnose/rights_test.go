@@ -1,4 +1,4 @@
-package redis_test
+package diagnose_test
 
 import (
 	"context"
@@ -14,9 +14,12 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/diagnose"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/storetest"
 	"github.com/tidemark-dev/tidemark/test/redistest"
 )
+
+func TestMain(m *testing.M) { redistest.Main(m) }
 
 // optionalRights are the rights that docs/deployment.md lists for single options and commands.
 var optionalRights = []string{"dbsize", "scan", "type", "memory|usage", "hsetnx", "unlink", "publish", "cluster|nodes"}
@@ -31,7 +34,7 @@ func TestRightsAreUsed(t *testing.T) {
 	used := map[string]bool{}
 	script := regexp.MustCompile(`redis\.p?call\('([A-Z]+)'(?:, '(STREAM)')?|\b(?:call|may)\('([A-Z]+)'`)
 	builder := regexp.MustCompile(`\bB\(\)\.([A-Z][A-Za-z]+)\(`)
-	require.NoError(t, filepath.WalkDir(".", func(path string, _ fs.DirEntry, err error) error {
+	require.NoError(t, filepath.WalkDir("..", func(path string, _ fs.DirEntry, err error) error {
 		pattern := builder
 		switch {
 		case err != nil, strings.HasSuffix(path, "_test.go"), strings.Contains(path, "storetest"):
@@ -52,7 +55,7 @@ func TestRightsAreUsed(t *testing.T) {
 		return used[strings.ReplaceAll(right, "|", "")] || slices.Contains(indirectRights, right)
 	}
 	var granted []string
-	for _, rule := range redis.Rights("") {
+	for _, rule := range diagnose.Rights("") {
 		if right, ok := strings.CutPrefix(rule, "+"); ok && right != "@connection" {
 			require.True(t, is(right), "nothing uses %s", right)
 			granted = append(granted, right)
@@ -74,7 +77,7 @@ func TestExamineRights(t *testing.T) {
 	set := func(name string, rules ...string) {
 		require.NoError(t, n.Do(t, append([]string{"ACL", "SETUSER", name, "on", ">secret"}, rules...)...).Error())
 	}
-	rights := redis.Rights("mm1:")
+	rights := diagnose.Rights("mm1:")
 	set("all", rights...)
 	for name, lacks := range map[string][]string{
 		"all": nil, "keys": {"~mm1:*"}, "topics": {"&mm1:*"}, "three": {"+hget", "+time", "+xinfo|stream"},
@@ -85,7 +88,7 @@ func TestExamineRights(t *testing.T) {
 				set(name, slices.DeleteFunc(slices.Clone(rights), func(r string) bool { return slices.Contains(lacks, r) })...)
 			}
 			c := storetest.Connect(t, redis.Options{URL: "redis://" + name + ":secret@" + n.Addr(), KeyPrefix: "mm1:"})
-			found, err := c.Examine(t.Context())
+			found, err := diagnose.Examine(t.Context(), c)
 			require.NoError(t, err)
 			require.Len(t, found.Primaries, 1)
 			require.NoError(t, found.Primaries[0].Err)
@@ -109,10 +112,10 @@ func TestExamineUntilCanceled(t *testing.T) {
 	c := storetest.Connect(t, redis.Options{URL: n.URL()})
 	for i := range 200 {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(i)*20*time.Microsecond)
-		_, _ = c.Examine(ctx) // it may have ended before
+		_, _ = diagnose.Examine(ctx, c) // it may have ended before
 		cancel()
 	}
-	found, err := c.Examine(t.Context())
+	found, err := diagnose.Examine(t.Context(), c)
 	require.NoError(t, err)
 	require.NoError(t, found.Primaries[0].Err)
 	require.Empty(t, found.Primaries[0].Grant)
@@ -126,14 +129,14 @@ func TestExamineCoverage(t *testing.T) {
 		storetest.Set(t, n, "cluster-require-full-coverage", "no")
 	}
 	c := storetest.Connect(t, redis.Options{URL: strings.Join(cluster.Addrs(), ",")})
-	found, err := c.Examine(t.Context())
+	found, err := diagnose.Examine(t.Context(), c)
 	require.NoError(t, err)
 	require.Len(t, found.Primaries, 3)
 	require.Empty(t, found.Uncovered)
 	for _, n := range cluster.Nodes() {
 		require.NoError(t, n.Do(t, "CLUSTER", "DELSLOTS", "0", "1", "7").Error())
 	}
-	found, err = c.Examine(t.Context())
+	found, err = diagnose.Examine(t.Context(), c)
 	require.NoError(t, err)
 	require.Equal(t, "0-1,7", found.Uncovered)
 }
