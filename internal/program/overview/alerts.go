@@ -2,6 +2,7 @@ package overview
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,6 +30,7 @@ type alert struct {
 type rising struct {
 	metric string
 	text   string   // %s is the values of its labels, if it has any
+	remedy string   // a sentence that follows the text
 	about  []string // labels
 	only   matcher  // only these metrics
 	unless string   // not those that have such a metric with the same labels, too
@@ -47,21 +49,29 @@ type above struct {
 
 // matcher selects metrics by a label.
 type matcher struct {
-	label, value string
-	not          bool // those without the value
+	label  string
+	values []string
+	not    bool // those with another value
 }
 
-func (m matcher) selects(value string) bool { return m.label == "" || (value == m.value) != m.not }
+func (m matcher) selects(value string) bool {
+	return m.label == "" || slices.Contains(m.values, value) != m.not
+}
 
 func (m matcher) String() string {
-	switch {
-	case m.label == "":
+	if m.label == "" {
 		return ""
-	case m.not:
-		return fmt.Sprintf("{%s!=%q}", m.label, m.value)
-	default:
-		return fmt.Sprintf("{%s=%q}", m.label, m.value)
 	}
+	operator := "="
+	switch several := len(m.values) > 1; {
+	case m.not && several:
+		operator = "!~"
+	case m.not:
+		operator = "!="
+	case several:
+		operator = "=~"
+	}
+	return fmt.Sprintf("{%s%s%q}", m.label, operator, strings.Join(m.values, "|"))
 }
 
 // The limits that a server's checks and expressions share.
@@ -120,8 +130,9 @@ var serviceAlerts = []alert{
 			text: "Connections are refused, because too many are open."}}},
 	{name: "TidemarkAnswersRefused", severity: warning, lasts: 5 * time.Minute,
 		summary: "Answers are refused because clients don't read theirs",
-		rising: []rising{{metric: "tidemark_unread_answers_total", only: matcher{label: "outcome", value: "refused"},
-			within: 10 * time.Minute, text: "Answers are refused, because clients don't read theirs."}}},
+		rising: []rising{{metric: "tidemark_unread_answers_total",
+			only: matcher{label: "outcome", values: []string{"refused"}}, within: 10 * time.Minute,
+			text: "Answers are refused, because clients don't read theirs."}}},
 	{name: "TidemarkLogLinesLost", severity: warning, summary: "Lines of the log are lost",
 		rising: []rising{{metric: "tidemark_log_lines_lost_total", within: 10 * time.Minute,
 			text: "Lines of the log are lost."}}},
@@ -131,8 +142,9 @@ var serviceAlerts = []alert{
 			text: "Servers on this Redis are configured differently: their %s."}},
 	{name: "TidemarkReloadRefused", severity: warning,
 		summary: "A server refused to reload its configuration",
-		rising: []rising{{metric: "tidemark_reloads_total", only: matcher{label: "result", value: "refused"},
-			within: 15 * time.Minute, text: "The server refused to reload its configuration."}}},
+		rising: []rising{{metric: "tidemark_reloads_total",
+			only: matcher{label: "result", values: []string{"refused"}}, within: 15 * time.Minute,
+			text: "The server refused to reload its configuration."}}},
 	{name: "TidemarkVersionsDiffer", severity: warning, lasts: time.Hour,
 		summary: "Servers have had different versions for an hour",
 		expr:    `count by (job) (count by (job, version) (tidemark_build_info)) > 1`},
@@ -186,12 +198,18 @@ var redisAlerts = []alert{
 	{name: "TidemarkRedisFails", severity: critical, lasts: 2 * time.Minute,
 		summary: "Operations on Redis fail",
 		rising: []rising{{metric: "tidemark_redis_failures_total", about: []string{"redis", "code"},
-			only: matcher{label: "code", value: "OOM", not: true}, within: 5 * time.Minute,
+			only: matcher{label: "code", values: []string{"MISCONF", "OOM"}, not: true}, within: 5 * time.Minute,
 			text: "Operations on Redis fail: %s."}}},
 	{name: "TidemarkRedisFull", severity: critical, summary: "Redis is full: publishes fail with 507",
 		rising: []rising{{metric: "tidemark_redis_failures_total", about: []string{"redis"},
-			only: matcher{label: "code", value: "OOM"}, within: 5 * time.Minute,
-			text: "The Redis of %s is full: publishes fail with 507."}}},
+			only: matcher{label: "code", values: []string{"OOM"}}, within: 5 * time.Minute,
+			text:   "The Redis of %s is full: publishes fail with 507.",
+			remedy: "Raise its maxmemory, or store less."}}},
+	{name: "TidemarkRedisDiskFails", severity: critical, summary: "Redis cannot write to its disk: it refuses all writes",
+		rising: []rising{{metric: "tidemark_redis_failures_total", about: []string{"redis"},
+			only: matcher{label: "code", values: []string{"MISCONF"}}, within: 5 * time.Minute,
+			text:   "The Redis of %s can't write to its disk, and refuses all writes.",
+			remedy: "Free disk space, or repair its directory: its log has the cause."}}},
 	{name: "TidemarkRedisUnsteady", severity: warning, lasts: 10 * time.Minute,
 		summary: "Subscriptions to Redis are interrupted again and again",
 		rising: []rising{{metric: "tidemark_redis_listen_interruptions_total", about: []string{"redis"},
@@ -203,7 +221,7 @@ var redisAlerts = []alert{
 	{name: "TidemarkReceiptKeysLost", severity: warning,
 		summary: "The receipt keys were missing in Redis",
 		rising: []rising{{metric: "tidemark_redis_receipt_key_changes_total", about: []string{"redis"},
-			only: matcher{label: "change", value: "restored"}, within: 15 * time.Minute,
+			only: matcher{label: "change", values: []string{"restored"}}, within: 15 * time.Minute,
 			text: "The receipt keys were missing in the Redis of %s."}}},
 	{name: "TidemarkKeysWithoutTTL", severity: warning, lasts: 30 * time.Minute,
 		summary: "Temporary keys have no TTL, so Redis fills up",
@@ -250,7 +268,7 @@ var shardAlerts = []alert{
 	{name: "TidemarkShardReadsFail", severity: warning, lasts: 10 * time.Minute,
 		summary: "Nodes do not answer reads in time, which go to Redis",
 		rising: []rising{{metric: "tidemark_shard_reads_total", about: []string{"cache"}, shared: true,
-			only: matcher{label: "outcome", value: "failed"}, within: 5 * time.Minute,
+			only: matcher{label: "outcome", values: []string{"failed"}}, within: 5 * time.Minute,
 			text: "Nodes don't answer reads of the cache %s in time, which go to Redis."}}},
 	{name: "TidemarkShardNodeBehind", severity: warning, lasts: 5 * time.Minute,
 		summary: "A node answers with values that are more than 30 s old",

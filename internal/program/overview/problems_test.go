@@ -107,6 +107,23 @@ func TestRules(t *testing.T) {
 	require.Equal(t, []string{"TidemarkCertificateExpires s.pem"}, w.after(62))
 }
 
+// TestDiskFails: a refused write is a critical problem at the next point, with its cause and what to do.
+func TestDiskFails(t *testing.T) {
+	t.Parallel()
+	w := watch(t, nil)
+	failures := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "tidemark_redis_failures_total"},
+		[]string{"redis", "code"})
+	w.registry.MustRegister(failures)
+	failures.WithLabelValues("channels", "MISCONF").Add(0)
+	require.Empty(t, w.after(1))
+	failures.WithLabelValues("channels", "MISCONF").Inc()
+	require.Equal(t, []string{"TidemarkRedisDiskFails channels"}, w.after(1))
+	p := w.problems.Problems().Problems[0]
+	require.Equal(t, client.SeverityCritical, p.Severity)
+	require.Equal(t, "The Redis of channels can't write to its disk, and refuses all writes (1 in the last 5 minutes). "+
+		"Free disk space, or repair its directory: its log has the cause.", p.Text)
+}
+
 // TestLosses: a failover that lost writes is a problem for an hour, with the time of the writes.
 func TestLosses(t *testing.T) {
 	t.Parallel()

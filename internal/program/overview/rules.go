@@ -104,9 +104,12 @@ func (r *Rules) rising(s Sample, code string, rule rising) (found []Problem) {
 			sum += e.by
 		}
 		if sum > rule.more {
-			found = append(found, Problem{Code: code, About: about,
-				Text: fmt.Sprintf("%s (%.0f in the last %d minutes)", strings.TrimSuffix(textOf(rule.text, about), "."),
-					sum, int(rule.within.Minutes())), Since: events[0].at})
+			text := fmt.Sprintf("%s (%.0f in the last %d minutes)", strings.TrimSuffix(textOf(rule.text, about), "."), sum,
+				int(rule.within.Minutes()))
+			if rule.remedy != "" {
+				text += ". " + rule.remedy
+			}
+			found = append(found, Problem{Code: code, About: about, Text: text, Since: events[0].at})
 		}
 	}
 	return found
