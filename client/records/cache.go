@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/tidemark-dev/tidemark/client"
-	"github.com/tidemark-dev/tidemark/internal/wire"
 )
 
 // PutOptions are options of PutCached.
@@ -50,9 +49,15 @@ func (c *Client) CachedMany(ctx context.Context, kind string, ids []string) (map
 	found := make(map[string]json.RawMessage, len(ids))
 	for len(ids) > 0 {
 		now := ids[:min(len(ids), manyCached)]
-		var answer wire.CachedValues
+		var answer struct {
+			Values []struct {
+				ID    string          `json:"id"`
+				Value json.RawMessage `json:"value"`
+			} `json:"values"`
+			Left []string `json:"left"` // not looked for, since the answer would be too large
+		}
 		call := client.Call{What: "get many of " + kind, Method: http.MethodPost, Path: []string{"cache", kind, "get"},
-			Body: wire.CacheRequest{IDs: now}}
+			Body: map[string][]string{"ids": now}}
 		if _, err := c.service.Do(ctx, call, &answer); err != nil {
 			return nil, err
 		}
@@ -74,18 +79,20 @@ func (c *Client) DeleteCached(ctx context.Context, kind, id string) error {
 // InvalidateTags removes the values of all kinds that have one of the tags, 256 at most, from the cache. It returns the
 // number of values with these tags, expired ones included.
 func (c *Client) InvalidateTags(ctx context.Context, tags ...string) (int, error) {
-	return c.invalidate(ctx, wire.Invalidation{Tags: tags})
+	return c.invalidate(ctx, map[string]any{"tags": tags})
 }
 
 // InvalidatePrefix removes the lists or searches whose IDs begin with a prefix from the cache: all with "". The kind is
 // shouts, topic-shouts or search. It returns their number, as InvalidateTags does. Errors: ErrNoKind, ErrInvalidID.
 func (c *Client) InvalidatePrefix(ctx context.Context, kind, prefix string) (int, error) {
-	return c.invalidate(ctx, wire.Invalidation{Kind: kind, Prefix: prefix})
+	return c.invalidate(ctx, map[string]any{"kind": kind, "prefix": prefix})
 }
 
-func (c *Client) invalidate(ctx context.Context, i wire.Invalidation) (int, error) {
-	var done wire.Invalidated
+func (c *Client) invalidate(ctx context.Context, selection map[string]any) (int, error) {
+	var done struct {
+		Values int `json:"values"`
+	}
 	_, err := c.service.Do(ctx, client.Call{What: "invalidate", Method: http.MethodPost,
-		Path: []string{"cache", "invalidate"}, Body: i}, &done)
+		Path: []string{"cache", "invalidate"}, Body: selection}, &done)
 	return done.Values, err
 }

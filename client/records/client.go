@@ -3,9 +3,9 @@ package records
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"github.com/tidemark-dev/tidemark/client"
-	"github.com/tidemark-dev/tidemark/internal/wire"
 )
 
 // Client calls a service's API for records. It is safe for concurrent use.
@@ -17,11 +17,41 @@ type Client struct {
 func New(service *client.Client) *Client { return &Client{service: service} }
 
 // Kind describes one pattern of keys.
-type Kind = wire.Kind
+type Kind struct {
+	Name      string   `json:"name"`
+	Pattern   string   `json:"pattern"`
+	Type      string   `json:"type"` // of the value in Redis
+	Form      string   `json:"form"`
+	TTL       Duration `json:"ttl"`       // the longest; 0: the key is permanent
+	Permanent string   `json:"permanent"` // why
+	Secret    bool     `json:"secret"`
+	MaxBytes  int      `json:"maxBytes"`
+	Redis     string   `json:"redis"` // which one has the keys
+}
+
+// Duration is a time.Duration, which JSON has as a text such as "1h30m0s".
+type Duration time.Duration
+
+// UnmarshalText parses the text.
+func (d *Duration) UnmarshalText(text []byte) error {
+	parsed, err := time.ParseDuration(string(text))
+	*d = Duration(parsed)
+	return err
+}
+
+// durationText returns a duration as the service reads it, or "" for 0.
+func durationText(d time.Duration) string {
+	if d == 0 {
+		return ""
+	}
+	return d.String()
+}
 
 // Kinds returns the table of kinds.
 func (c *Client) Kinds(ctx context.Context) ([]Kind, error) {
-	var answer wire.Kinds
+	var answer struct {
+		Kinds []Kind `json:"kinds"`
+	}
 	_, err := c.service.Do(ctx, client.Call{What: "get the kinds of keys", Method: http.MethodGet,
 		Path: []string{"kinds"}}, &answer)
 	return answer.Kinds, err

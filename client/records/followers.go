@@ -5,11 +5,14 @@ import (
 	"net/http"
 
 	"github.com/tidemark-dev/tidemark/client"
-	"github.com/tidemark-dev/tidemark/internal/wire"
 )
 
 // Following is the channels of notifications that a user follows.
-type Following = wire.Following
+type Following struct {
+	Channels []string `json:"channels"`          // sorted, at most 256
+	More     bool     `json:"more"`              // there are more
+	Unknown  []string `json:"unknown,omitempty"` // kinds of the user's follow lists that the cache doesn't have
+}
 
 // Following returns the channels of notifications that a user follows, at most as many as one fetch of many channels
 // takes. Errors: ErrInvalidID for a user who can't have a channel.

@@ -13,7 +13,6 @@ import (
 
 	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/internal/id"
-	"github.com/tidemark-dev/tidemark/internal/wire"
 )
 
 // SettingsChannel is the channel on which each change of a setting is published.
@@ -215,7 +214,11 @@ func (l *LiveSettings) readAll(ctx context.Context) error {
 func (l *LiveSettings) readSome(ctx context.Context, messages []client.Message) error {
 	var names []string
 	for _, m := range messages {
-		var change wire.SettingChange
+		var change struct {
+			Name     string `json:"name"`
+			Category string `json:"category"`
+			Event    string `json:"event"` // put or deleted
+		}
 		if json.Unmarshal(m.Content, &change) == nil &&
 			(l.options.Category == "" || change.Category == l.options.Category) {
 			names = append(names, change.Name)

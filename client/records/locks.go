@@ -9,15 +9,22 @@ import (
 	"time"
 
 	"github.com/tidemark-dev/tidemark/client"
-	"github.com/tidemark-dev/tidemark/internal/wire"
 	"github.com/tidemark-dev/tidemark/lease"
 )
 
 // Lock is a lock that was granted. Its Fence is higher than that of every earlier holder.
-type Lock = wire.Lock
+type Lock struct {
+	Token     string    `json:"token"`
+	Fence     uint64    `json:"fence"` // higher for each new holder
+	ExpiresAt time.Time `json:"expiresAt"`
+}
 
 // LockState is the public state of a lock.
-type LockState = wire.LockState
+type LockState struct {
+	Held      bool      `json:"held"`
+	Fence     uint64    `json:"fence,omitempty"`    // of the last holder, if it is known
+	ExpiresAt time.Time `json:"expiresAt,omitzero"` // if it is held
+}
 
 // LockOptions configures the request for a lock.
 type LockOptions struct {
@@ -87,12 +94,12 @@ func lostIf(err error) error {
 // client.ErrUnavailable.
 func (c *Client) AcquireLock(ctx context.Context, op, id string, o LockOptions) (Lock, error) {
 	end := time.Now().Add(o.Wait)
-	asked := wire.LockRequest{TTL: wire.Duration(o.TTL), NewToken: "tml_" + rand.Text()}
+	asked := lockRequest{TTL: durationText(o.TTL), NewToken: "tml_" + rand.Text()}
 	for {
 		started := time.Now()
 		wait := max(0, min(time.Until(end), lockWait)).Round(time.Millisecond)
-		asked.Wait = wire.Wait(wait)
-		lock, err := c.putLock(ctx, op, id, asked)
+		asked.Wait = durationText(wait)
+		lock, err := c.putLock(ctx, op, id, asked, wait)
 		switch {
 		case err != nil && ctx.Err() != nil:
 			c.abandonLock(ctx, op, id, asked.NewToken)
@@ -118,12 +125,21 @@ func (c *Client) abandonLock(ctx context.Context, op, id, token string) {
 
 // RenewLock makes a lock last for a time from now on; 0: 30 s. Errors: ErrLockLost, ErrInvalidLock.
 func (c *Client) RenewLock(ctx context.Context, op, id, token string, ttl time.Duration) (Lock, error) {
-	return c.putLock(ctx, op, id, wire.LockRequest{Token: token, TTL: wire.Duration(ttl)})
+	return c.putLock(ctx, op, id, lockRequest{Token: token, TTL: durationText(ttl)}, 0)
 }
 
-func (c *Client) putLock(ctx context.Context, op, id string, asked wire.LockRequest) (lock Lock, err error) {
+// lockRequest asks for a lock, or renews it.
+type lockRequest struct {
+	TTL      string `json:"ttl,omitempty"`
+	Wait     string `json:"wait,omitempty"`     // how long to wait if another holds the lock
+	Token    string `json:"token,omitempty"`    // of the holder: the lock is renewed
+	NewToken string `json:"newToken,omitempty"` // so that a repeat is the same grant
+}
+
+func (c *Client) putLock(ctx context.Context, op, id string, asked lockRequest, wait time.Duration) (lock Lock,
+	err error) {
 	r := lockCall("lock", http.MethodPut, op, id)
-	r.Body, r.Wait = asked, time.Duration(asked.Wait)
+	r.Body, r.Wait = asked, wait
 	_, err = c.service.Do(ctx, r, &lock)
 	return lock, err
 }
@@ -132,7 +148,7 @@ func (c *Client) putLock(ctx context.Context, op, id string, asked wire.LockRequ
 // is ErrLockLost, as it is if the lock had ended before.
 func (c *Client) ReleaseLock(ctx context.Context, op, id, token string) error {
 	r := lockCall("unlock", http.MethodDelete, op, id)
-	r.Body = wire.LockRelease{Token: token}
+	r.Body = map[string]string{"token": token}
 	_, err := c.service.Do(ctx, r, nil)
 	return err
 }

@@ -64,7 +64,7 @@ func (s *lockService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.lose--
 		panic(http.ErrAbortHandler)
 	}
-	_ = json.NewEncoder(w).Encode(wire.Lock{Token: s.holder, Fence: 7})
+	_ = json.NewEncoder(w).Encode(records.Lock{Token: s.holder, Fence: 7})
 }
 
 func refuse(w http.ResponseWriter, slug fault.Slug) {

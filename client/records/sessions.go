@@ -3,23 +3,47 @@ package records
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"net/http"
+	"time"
 
 	"github.com/tidemark-dev/tidemark/client"
-	"github.com/tidemark-dev/tidemark/internal/wire"
 )
 
 // NewSession is the data for a new session.
-type NewSession = wire.NewSession
+type NewSession struct {
+	Username string          `json:"username"`
+	Device   json.RawMessage `json:"deviceInfo,omitempty"` // any JSON
+	AuthData json.RawMessage `json:"authData,omitempty"`   // any JSON
+}
 
 // IssuedSession is a new session with its token, which no other answer contains.
-type IssuedSession = wire.IssuedSession
+type IssuedSession struct {
+	Token   string    `json:"token"` // it is in no other answer
+	User    string    `json:"userId"`
+	Expires time.Time `json:"expiresAt"` // unless it is checked
+}
 
 // Session describes a session to a back end.
-type Session = wire.Session
+type Session struct {
+	User         string          `json:"userId"`
+	ID           string          `json:"id"`
+	Username     string          `json:"username"`
+	Created      time.Time       `json:"createdAt"`
+	LastActivity time.Time       `json:"lastActivity"`
+	Expires      time.Time       `json:"expiresAt"` // unless it is checked
+	Device       json.RawMessage `json:"deviceInfo,omitempty"`
+	AuthData     json.RawMessage `json:"authData,omitempty"`
+}
 
 // ListedSession describes a session in a list.
-type ListedSession = wire.ListedSession
+type ListedSession struct {
+	ID           string          `json:"id"`
+	Username     string          `json:"username"`
+	Created      time.Time       `json:"createdAt"`
+	LastActivity time.Time       `json:"lastActivity"`
+	Device       json.RawMessage `json:"deviceInfo,omitempty"`
+}
 
 // CreateSession makes a session for a user who has logged in. If its answer was lost it is retried, and the first
 // session remains, unused, until it expires. Errors: ErrInvalidSession, ErrInvalidID, client.ErrInvalidBody,
@@ -36,7 +60,7 @@ func (c *Client) CreateSession(ctx context.Context, user string, n NewSession) (
 func (c *Client) CheckSession(ctx context.Context, token string) (Session, error) {
 	var found Session
 	call := client.Call{What: "check a session", Method: http.MethodPost, Path: []string{"sessions", "check"},
-		Body: wire.SessionToken{Token: token}}
+		Body: map[string]string{"token": token}}
 	_, err := c.service.Do(ctx, call, &found)
 	return found, err
 }
@@ -47,7 +71,7 @@ func (c *Client) RotateSession(ctx context.Context, token string) (IssuedSession
 	var issued IssuedSession
 	call := client.Call{
 		What: "rotate a session", Method: http.MethodPost, Path: []string{"sessions", "rotate"},
-		Body: wire.SessionRotation{Token: token, IdempotencyKey: rand.Text()},
+		Body: map[string]string{"token": token, "idempotencyKey": rand.Text()},
 	}
 	_, err := c.service.Do(ctx, call, &issued)
 	return issued, err
@@ -56,7 +80,9 @@ func (c *Client) RotateSession(ctx context.Context, token string) (IssuedSession
 // Sessions returns the sessions of a user, the most recently active one first. Errors: ErrInvalidID,
 // client.ErrUnavailable.
 func (c *Client) Sessions(ctx context.Context, user string) ([]ListedSession, error) {
-	var all wire.Sessions
+	var all struct {
+		Sessions []ListedSession `json:"sessions"`
+	}
 	call := client.Call{What: "list the sessions of " + user, Method: http.MethodGet,
 		Path: []string{"users", user, "sessions"}}
 	_, err := c.service.Do(ctx, call, &all)

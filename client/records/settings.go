@@ -6,14 +6,22 @@ import (
 	"net/url"
 
 	"github.com/tidemark-dev/tidemark/client"
-	"github.com/tidemark-dev/tidemark/internal/wire"
 )
 
 // Setting is a setting. Its Value is nil if it is a secret that isn't shown.
-type Setting = wire.Setting
+type Setting struct {
+	Name     string  `json:"name"`
+	Category string  `json:"category"`
+	Secret   bool    `json:"secret"`
+	Value    *string `json:"value,omitempty"`
+}
 
 // SavedSetting is a setting in a backup, with its value in the clear.
-type SavedSetting = wire.SavedSetting
+type SavedSetting struct {
+	Name   string  `json:"name"`
+	Value  *string `json:"value"` // required
+	Secret *bool   `json:"secret,omitempty"`
+}
 
 // Setting returns a setting, with its value if it is no secret or the client has the action admin. Errors:
 // ErrNoSetting, ErrInvalidID.
@@ -23,12 +31,17 @@ func (c *Client) Setting(ctx context.Context, name string) (Setting, error) {
 	return s, err
 }
 
+type settingPut struct {
+	Value  string `json:"value"`
+	Secret *bool  `json:"secret,omitempty"`
+}
+
 // PutSetting writes a setting. If secret is nil, an existing setting keeps its secrecy, and that of a new one follows
 // from its name. Errors: ErrInvalidID, ErrInvalidSetting, ErrTooManySettings.
 func (c *Client) PutSetting(ctx context.Context, name, value string, secret *bool) (Setting, error) {
 	var s Setting
 	_, err := c.service.Do(ctx, settingCall("put", http.MethodPut, name,
-		wire.SettingPut{Value: &value, Secret: secret}), &s)
+		settingPut{Value: value, Secret: secret}), &s)
 	return s, err
 }
 
@@ -46,7 +59,10 @@ func settingCall(what, method, name string, body any) client.Call {
 func (c *Client) Settings(ctx context.Context, category string) ([]Setting, error) {
 	var all []Setting
 	err := eachPage(category, func(query url.Values) (string, error) {
-		var page wire.Settings
+		var page struct {
+			Settings []Setting `json:"settings"`
+			Cursor   string    `json:"cursor"`
+		}
 		_, err := c.service.Do(ctx, client.Call{What: "list settings", Method: http.MethodGet,
 			Path: []string{"settings"}, Query: query}, &page)
 		all = append(all, page.Settings...)
@@ -60,7 +76,10 @@ func (c *Client) Settings(ctx context.Context, category string) ([]Setting, erro
 func (c *Client) ExportSettings(ctx context.Context, category string) ([]SavedSetting, error) {
 	var all []SavedSetting
 	err := eachPage(category, func(query url.Values) (string, error) {
-		var page wire.SavedSettings
+		var page struct {
+			Settings []SavedSetting `json:"settings"`
+			Cursor   string         `json:"cursor"`
+		}
 		_, err := c.service.Do(ctx, client.Call{
 			What: "export settings", Method: http.MethodGet, Path: []string{"settings", "export"}, Query: query,
 		}, &page)
@@ -107,7 +126,7 @@ func (c *Client) ImportSettings(ctx context.Context, all []SavedSetting) (import
 		n = max(n, 1)
 		_, err := c.service.Do(ctx, client.Call{
 			What: "import settings", Method: http.MethodPost, Path: []string{"settings", "import"},
-			Body: wire.SavedSettings{Settings: all[imported : imported+n]},
+			Body: map[string][]SavedSetting{"settings": all[imported : imported+n]},
 		}, nil)
 		if err != nil {
 			return imported, err

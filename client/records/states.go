@@ -6,11 +6,13 @@ import (
 	"time"
 
 	"github.com/tidemark-dev/tidemark/client"
-	"github.com/tidemark-dev/tidemark/internal/wire"
 )
 
 // State is the state that a process has written for one of its runs.
-type State = wire.State
+type State struct {
+	Fields    map[string]string `json:"fields"`
+	ExpiresAt time.Time         `json:"expiresAt,omitzero"` // zero: no field is left
+}
 
 // StateChange is a change of a state.
 type StateChange struct {
@@ -19,8 +21,15 @@ type StateChange struct {
 	TTL    time.Duration     // how long the state is kept from now on, 1 minute to 1 hour; 0: 1 hour
 }
 
-func (s StateChange) body() wire.StateChange {
-	return wire.StateChange{Fields: s.Fields, Remove: s.Remove, TTL: wire.Duration(s.TTL)}
+// stateChange is a StateChange in a request.
+type stateChange struct {
+	Fields map[string]string `json:"fields,omitempty"`
+	Remove []string          `json:"remove,omitempty"`
+	TTL    string            `json:"ttl,omitempty"`
+}
+
+func (s StateChange) body() stateChange {
+	return stateChange{Fields: s.Fields, Remove: s.Remove, TTL: durationText(s.TTL)}
 }
 
 // PatchState changes fields of a state, or creates it, and returns it. A repeat changes only the time at which the

@@ -4,10 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"time"
 
 	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/internal/id"
-	"github.com/tidemark-dev/tidemark/internal/wire"
 )
 
 // VerificationType is the purpose of a verification token.
@@ -22,10 +22,21 @@ const (
 )
 
 // IssuedVerification is a new verification token, and when it ends.
-type IssuedVerification = wire.IssuedVerification
+type IssuedVerification struct {
+	Token     string    `json:"token"`
+	ExpiresAt time.Time `json:"expiresAt"`
+}
 
 // Verification is the data of a verification token.
-type Verification = wire.Verification
+type Verification struct {
+	UserID string          `json:"userId"`
+	Data   json.RawMessage `json:"data,omitempty"`
+}
+
+type verificationRequest struct {
+	Type VerificationType `json:"type"`
+	Data json.RawMessage  `json:"data,omitempty"`
+}
 
 // IssueVerification makes a verification token of a user, which is valid for an hour and ends the earlier one of this
 // type. data is JSON that the take returns, or nil. If an answer was lost and the call was retried, only the returned
@@ -36,7 +47,7 @@ func (c *Client) IssueVerification(ctx context.Context, user string, t Verificat
 	_, err := c.service.Do(ctx, client.Call{
 		What: "issue a verification token for " + user, Method: http.MethodPost,
 		Path: []string{"users", user, "verifications"},
-		Body: wire.NewVerification{Type: string(t), Data: data},
+		Body: verificationRequest{Type: t, Data: data},
 	}, &issued)
 	return issued, err
 }
@@ -47,19 +58,29 @@ func (c *Client) TakeVerification(ctx context.Context, t VerificationType, token
 	var v Verification
 	_, err := c.service.Do(ctx, client.Call{
 		What: "take a verification token", Method: http.MethodPost, Path: []string{"verifications", "take"},
-		Body: wire.VerificationTake{Type: string(t), Token: token, Attempt: id.New()},
+		Body: map[string]string{"type": string(t), "token": token, "attempt": id.New()},
 	}, &v)
 	return v, err
 }
 
 // NewOAuthState is the data that an OAuth login needs when the provider redirects the user back.
-type NewOAuthState = wire.NewOAuthState
+type NewOAuthState struct {
+	Provider    string `json:"provider"`
+	RedirectURI string `json:"redirectUri,omitempty"`
+	CSRFToken   string `json:"csrfToken,omitempty"`
+}
 
 // IssuedOAuthState is the text to be sent to the provider, and its expiry.
-type IssuedOAuthState = wire.IssuedOAuthState
+type IssuedOAuthState struct {
+	State     string    `json:"state"`
+	ExpiresAt time.Time `json:"expiresAt"`
+}
 
 // OAuthState is the data kept for a state.
-type OAuthState = wire.OAuthState
+type OAuthState struct {
+	NewOAuthState
+	CreatedAt time.Time `json:"createdAt"`
+}
 
 // CreateOAuthState keeps the state of a login for ten minutes. Errors: ErrInvalidToken.
 func (c *Client) CreateOAuthState(ctx context.Context, n NewOAuthState) (IssuedOAuthState, error) {
@@ -75,19 +96,28 @@ func (c *Client) TakeOAuthState(ctx context.Context, state string) (OAuthState, 
 	var found OAuthState
 	_, err := c.service.Do(ctx, client.Call{
 		What: "take an OAuth state", Method: http.MethodPost, Path: []string{"oauth-states", "take"},
-		Body: wire.OAuthStateTake{State: state, Attempt: id.New()},
+		Body: map[string]string{"state": state, "attempt": id.New()},
 	}, &found)
 	return found, err
 }
 
 // OAuthTokens are the tokens of a provider for a user.
-type OAuthTokens = wire.OAuthTokens
+type OAuthTokens struct {
+	AccessToken  string `json:"accessToken,omitempty"`
+	RefreshToken string `json:"refreshToken,omitempty"`
+}
 
 // OAuthExpiry is the expiry of tokens. A time is zero if the token doesn't exist, or wasn't changed.
-type OAuthExpiry = wire.OAuthExpiry
+type OAuthExpiry struct {
+	AccessExpiresAt  time.Time `json:"accessExpiresAt,omitzero"`
+	RefreshExpiresAt time.Time `json:"refreshExpiresAt,omitzero"`
+}
 
 // StoredOAuthTokens are tokens, and when they end.
-type StoredOAuthTokens = wire.StoredOAuthTokens
+type StoredOAuthTokens struct {
+	OAuthTokens
+	OAuthExpiry
+}
 
 // PutOAuthTokens keeps the tokens that aren't empty, encrypted: an access token for an hour, a refresh token for 30
 // days. Errors: ErrNoKeyset, ErrInvalidID, ErrInvalidToken.

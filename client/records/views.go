@@ -11,21 +11,30 @@ import (
 	"strings"
 
 	"github.com/tidemark-dev/tidemark/client"
-	"github.com/tidemark-dev/tidemark/internal/wire"
 )
 
 // Views are the views of an ID.
-type Views = wire.Views
+type Views struct {
+	ID       string `json:"id"`
+	Slug     string `json:"slug,omitempty"` // by which it was asked for, if it was
+	Total    int64  `json:"total"`          // both of these
+	Counted  int64  `json:"counted"`        // by this service, and written
+	Migrated int64  `json:"migrated"`       // by the last import that is complete
+}
 
 // ViewsImport is the state of an import.
-type ViewsImport = wire.ViewsImport
+type ViewsImport struct {
+	IDs      int  `json:"ids"`      // that are there
+	Complete bool `json:"complete"` // all are
+	Current  bool `json:"current"`  // and no later import is complete
+}
 
 // CountViews counts views of up to 256 IDs. The service writes them within a second, and loses them if it crashes
 // before. If the answer to a call is lost and the call is repeated, as the client's retries do, the views may count
 // twice.
 func (c *Client) CountViews(ctx context.Context, views map[string]int64) error {
 	_, err := c.service.Do(ctx, client.Call{
-		What: "count views", Method: http.MethodPost, Path: []string{"views"}, Body: wire.ViewCounts{Views: views},
+		What: "count views", Method: http.MethodPost, Path: []string{"views"}, Body: map[string]any{"views": views},
 	}, nil)
 	return err
 }
@@ -33,7 +42,9 @@ func (c *Client) CountViews(ctx context.Context, views map[string]int64) error {
 // Views returns the views of IDs and slugs, 256 together at most: of the IDs in their order, and of the slugs that are
 // known.
 func (c *Client) Views(ctx context.Context, ids, slugs []string) ([]Views, error) {
-	var answer wire.ViewsList
+	var answer struct {
+		Views []Views `json:"views"`
+	}
 	_, err := c.service.Do(ctx, client.Call{
 		What: "get views", Method: http.MethodGet, Path: []string{"views"}, Query: url.Values{"id": ids, "slug": slugs},
 	}, &answer)
@@ -55,11 +66,12 @@ func (c *Client) ImportViews(ctx context.Context, fields, slugs map[string]strin
 		return ViewsImport{}, err
 	}
 	for some := range slices.Chunk(slices.Sorted(maps.Keys(slugs)), viewsAtOnce) {
-		part := wire.ViewsSlugs{Slugs: make(map[string]string, len(some))}
+		part := make(map[string]string, len(some))
 		for _, slug := range some {
-			part.Slugs[slug] = slugs[slug]
+			part[slug] = slugs[slug]
 		}
-		call := client.Call{What: "import slugs", Method: http.MethodPost, Path: []string{"views", "slugs"}, Body: part}
+		call := client.Call{What: "import slugs", Method: http.MethodPost, Path: []string{"views", "slugs"},
+			Body: map[string]any{"slugs": part}}
 		if _, err := c.service.Do(ctx, call, nil); err != nil {
 			return ViewsImport{}, err
 		}
@@ -79,8 +91,15 @@ func (c *Client) ImportViews(ctx context.Context, fields, slugs map[string]strin
 	return state, nil
 }
 
+// viewsPart is a part of an import.
+type viewsPart struct {
+	Timestamp int64            `json:"timestamp"` // when they were counted, in seconds since 1970
+	Total     int              `json:"total"`     // IDs of all parts
+	Views     map[string]int64 `json:"views"`     // by ID
+}
+
 // partsOf checks the hash of an import, and splits it into parts.
-func partsOf(fields map[string]string) (parts []wire.ViewsPart, err error) {
+func partsOf(fields map[string]string) (parts []viewsPart, err error) {
 	const fieldAt, fieldTotal = "_timestamp", "_total"
 	at, errAt := strconv.ParseFloat(fields[fieldAt], 64) // Python writes times as floats
 	total, errTotal := strconv.Atoi(fields[fieldTotal])
@@ -96,7 +115,7 @@ func partsOf(fields map[string]string) (parts []wire.ViewsPart, err error) {
 			id == fieldTotal
 	})
 	for some := range slices.Chunk(ids, viewsAtOnce) {
-		part := wire.ViewsPart{Timestamp: int64(at), Total: total, Views: make(map[string]int64, len(some))}
+		part := viewsPart{Timestamp: int64(at), Total: total, Views: make(map[string]int64, len(some))}
 		for _, id := range some {
 			if part.Views[id], err = strconv.ParseInt(strings.TrimSuffix(fields[id], ".0"), 10, 64); err != nil {
 				return nil, badImport("%.200q has %.32q views, which is no number", id, fields[id])

@@ -1,29 +1,11 @@
 package wire
 
-import (
-	"time"
-)
-
 // LockRequest asks for a lock, or renews it. All members may be left out.
 type LockRequest struct {
 	TTL      Duration `json:"ttl,omitzero"`       // 0: 30 s
 	Wait     Wait     `json:"wait,omitzero"`      // how long to wait if another holds the lock; 0: not at all
 	Token    string   `json:"token,omitempty"`    // of the holder: the lock is renewed
 	NewToken string   `json:"newToken,omitempty"` // chosen by the client, so that a repeat is the same grant; "": the service makes one
-}
-
-// Lock is a lock that was granted or renewed.
-type Lock struct {
-	Token     string    `json:"token"`
-	Fence     uint64    `json:"fence"` // higher for each new holder
-	ExpiresAt time.Time `json:"expiresAt"`
-}
-
-// LockState is the public state of a lock.
-type LockState struct {
-	Held      bool      `json:"held"`
-	Fence     uint64    `json:"fence,omitempty"`    // of the last holder, if it is known
-	ExpiresAt time.Time `json:"expiresAt,omitzero"` // if it is held
 }
 
 // LockRelease ends a lock.

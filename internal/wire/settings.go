@@ -1,36 +1,23 @@
 package wire
 
+import "github.com/tidemark-dev/tidemark/client/records"
+
 // SettingPut is a new value of a setting.
 type SettingPut struct {
 	Value  *string `json:"value"`            // required
 	Secret *bool   `json:"secret,omitempty"` // left out: as it is, or as its name says
 }
 
-// Setting is a setting. A secret that isn't shown has no value.
-type Setting struct {
-	Name     string  `json:"name"`
-	Category string  `json:"category"`
-	Secret   bool    `json:"secret"`
-	Value    *string `json:"value,omitempty"`
-}
-
 // Settings is a page of settings, by name.
 type Settings struct {
-	Settings []Setting `json:"settings"`
-	Cursor   string    `json:"cursor,omitempty"` // of the next page; left out on the last
-}
-
-// SavedSetting is a setting in a backup, with its value in the clear.
-type SavedSetting struct {
-	Name   string  `json:"name"`
-	Value  *string `json:"value"` // required
-	Secret *bool   `json:"secret,omitempty"`
+	Settings []records.Setting `json:"settings"`
+	Cursor   string            `json:"cursor,omitempty"` // of the next page; left out on the last
 }
 
 // SavedSettings is a backup of settings, or a page of one.
 type SavedSettings struct {
-	Settings []SavedSetting `json:"settings"`
-	Cursor   string         `json:"cursor,omitempty"` // of the next page; left out on the last, and in a whole backup
+	Settings []records.SavedSetting `json:"settings"`
+	Cursor   string                 `json:"cursor,omitempty"` // of the next page; left out on the last, and in a whole backup
 }
 
 // ImportedSettings is the answer to an import.

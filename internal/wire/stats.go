@@ -1,6 +1,6 @@
 package wire
 
-import "time"
+import "github.com/tidemark-dev/tidemark/client/records"
 
 // StatsChange is the body that adds to, or sets, counters of an entity in the present window.
 type StatsChange struct {
@@ -19,26 +19,12 @@ type MetricValue struct {
 	Value *int64 `json:"value"` // required
 }
 
-// StatsWindow is the counters of an entity in a window.
-type StatsWindow struct {
-	Start  time.Time        `json:"start"`
-	End    time.Time        `json:"end"`
-	Fields map[string]int64 `json:"fields"`
-}
-
 // StatsRange is the windows of an entity that have values, the oldest first.
 type StatsRange struct {
-	Windows []StatsWindow `json:"windows"`
-}
-
-// MetricWindow is a metric in a window.
-type MetricWindow struct {
-	Start time.Time `json:"start"`
-	End   time.Time `json:"end"`
-	Value int64     `json:"value"`
+	Windows []records.StatsWindow `json:"windows"`
 }
 
 // MetricRange is the windows of a metric that have a value, the oldest first.
 type MetricRange struct {
-	Windows []MetricWindow `json:"windows"`
+	Windows []records.MetricWindow `json:"windows"`
 }

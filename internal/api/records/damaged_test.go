@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	clientrecords "github.com/tidemark-dev/tidemark/client/records"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/wire"
 	"github.com/tidemark-dev/tidemark/test/servertest"
@@ -66,6 +67,6 @@ func TestDamagedTexts(t *testing.T) {
 	for key := range h.Keys() {
 		h.Redis.Do(t, "HSET", key, "a", "b\xff")
 	}
-	state := servertest.Decode[wire.State](h.Do("GET", "/v1/states/p/i", "").With(http.StatusOK))
+	state := servertest.Decode[clientrecords.State](h.Do("GET", "/v1/states/p/i", "").With(http.StatusOK))
 	require.Equal(t, map[string]string{"a": "b\ufffd"}, state.Fields)
 }

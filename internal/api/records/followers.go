@@ -4,10 +4,10 @@ import (
 	"context"
 	"net/http"
 
+	clientrecords "github.com/tidemark-dev/tidemark/client/records"
 	"github.com/tidemark-dev/tidemark/internal/access"
 	"github.com/tidemark-dev/tidemark/internal/api/web"
 	"github.com/tidemark-dev/tidemark/internal/records/followers"
-	"github.com/tidemark-dev/tidemark/internal/wire"
 )
 
 // Followers reads the channels that users follow.
@@ -29,5 +29,5 @@ func (h *followerCalls) list(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	return c.Value(http.StatusOK, wire.Following(found))
+	return c.Value(http.StatusOK, clientrecords.Following(found))
 }

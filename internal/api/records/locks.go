@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	clientrecords "github.com/tidemark-dev/tidemark/client/records"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/access"
 	"github.com/tidemark-dev/tidemark/internal/access/limits"
@@ -59,7 +60,7 @@ func (h *lockCalls) put(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	return c.Value(http.StatusOK, wire.Lock{Token: lock.Token, Fence: lock.Fence, ExpiresAt: lock.Until})
+	return c.Value(http.StatusOK, clientrecords.Lock{Token: lock.Token, Fence: lock.Fence, ExpiresAt: lock.Until})
 }
 
 // decodeLock decodes the body, which may be empty.
@@ -96,5 +97,5 @@ func (h *lockCalls) show(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	return c.Value(http.StatusOK, wire.LockState{Held: !held.Until.IsZero(), Fence: held.Fence, ExpiresAt: held.Until})
+	return c.Value(http.StatusOK, clientrecords.LockState{Held: !held.Until.IsZero(), Fence: held.Fence, ExpiresAt: held.Until})
 }

@@ -6,18 +6,18 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	clientrecords "github.com/tidemark-dev/tidemark/client/records"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/access"
-	"github.com/tidemark-dev/tidemark/internal/wire"
 	"github.com/tidemark-dev/tidemark/test/servertest"
 )
 
 const lockPath = "/v1/locks/resize/7"
 
 // lock acquires the lock of lockPath.
-func lock(h *servertest.Harness, headers ...servertest.Header) wire.Lock {
+func lock(h *servertest.Harness, headers ...servertest.Header) clientrecords.Lock {
 	h.TB.Helper()
-	return servertest.Decode[wire.Lock](h.Do("PUT", lockPath, "", headers...).With(200))
+	return servertest.Decode[clientrecords.Lock](h.Do("PUT", lockPath, "", headers...).With(200))
 }
 
 func TestLocksThatAreRefused(t *testing.T) {
@@ -95,7 +95,7 @@ func TestLocksThatWait(t *testing.T) {
 	}
 	got := wait()
 	h.Do("DELETE", lockPath, `{"token":"`+held.Token+`"}`, servertest.Bearer("other")).With(204)
-	next := servertest.Decode[wire.Lock]((<-got).With(200))
+	next := servertest.Decode[clientrecords.Lock]((<-got).With(200))
 	require.Greater(t, next.Fence, held.Fence)
 	refused := h.Do("PUT", lockPath, "", servertest.Bearer("other"))
 	refused.Problem(409, fault.SlugLockHeld)

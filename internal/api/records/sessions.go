@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 
+	clientrecords "github.com/tidemark-dev/tidemark/client/records"
 	"github.com/tidemark-dev/tidemark/internal/access"
 	"github.com/tidemark-dev/tidemark/internal/api/web"
 	"github.com/tidemark-dev/tidemark/internal/records/sessions"
@@ -50,27 +51,27 @@ func addSessions(a web.API, service Sessions) {
 
 // create is POST /v1/users/{user}/sessions.
 func (h *sessionCalls) create(c *web.Call) error {
-	return answer(c, http.StatusCreated, func(asked wire.NewSession) (wire.IssuedSession, error) {
+	return answer(c, http.StatusCreated, func(asked clientrecords.NewSession) (clientrecords.IssuedSession, error) {
 		issued, err := h.service.Create(c.Context(), c.Param(0), sessions.New(asked))
 		return issuedSession(issued), err
 	}, "user")
 }
 
-func issuedSession(i sessions.Issued) wire.IssuedSession {
-	return wire.IssuedSession{Token: i.Token, User: i.User, Expires: i.Expires}
+func issuedSession(i sessions.Issued) clientrecords.IssuedSession {
+	return clientrecords.IssuedSession{Token: i.Token, User: i.User, Expires: i.Expires}
 }
 
 // check is POST /v1/sessions/check.
 func (h *sessionCalls) check(c *web.Call) error {
-	return answer(c, http.StatusOK, func(asked wire.SessionToken) (wire.Session, error) {
+	return answer(c, http.StatusOK, func(asked wire.SessionToken) (clientrecords.Session, error) {
 		s, err := h.service.Check(c.Context(), asked.Token)
-		return wire.Session(s), err
+		return clientrecords.Session(s), err
 	})
 }
 
 // rotate is POST /v1/sessions/rotate.
 func (h *sessionCalls) rotate(c *web.Call) error {
-	return answer(c, http.StatusOK, func(asked wire.SessionRotation) (wire.IssuedSession, error) {
+	return answer(c, http.StatusOK, func(asked wire.SessionRotation) (clientrecords.IssuedSession, error) {
 		issued, err := h.service.Rotate(c.Context(), asked.Token, asked.IdempotencyKey)
 		return issuedSession(issued), err
 	}, "user")
@@ -85,10 +86,10 @@ func (h *sessionCalls) list(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	answer, size := wire.Sessions{Sessions: make([]wire.ListedSession, 0, len(all))}, 0
+	answer, size := wire.Sessions{Sessions: make([]clientrecords.ListedSession, 0, len(all))}, 0
 	for _, s := range all {
 		size += listedBytes + len(s.Username) + len(s.Device)
-		answer.Sessions = append(answer.Sessions, wire.ListedSession{
+		answer.Sessions = append(answer.Sessions, clientrecords.ListedSession{
 			ID: s.ID, Username: s.Username, Created: s.Created, LastActivity: s.LastActivity, Device: s.Device,
 		})
 	}

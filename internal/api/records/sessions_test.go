@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/tidemark-dev/tidemark/client"
+	clientrecords "github.com/tidemark-dev/tidemark/client/records"
 	clients "github.com/tidemark-dev/tidemark/client/records"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/access"
@@ -37,7 +38,7 @@ import (
 func newSession(h *servertest.Harness, user string) string {
 	h.TB.Helper()
 	body := `{"username":"Ann","deviceInfo":{"agent":"x"},"authData":{"secret":"only for back ends"}}`
-	return servertest.Decode[wire.IssuedSession](h.Do("POST", "/v1/users/"+user+"/sessions",
+	return servertest.Decode[clientrecords.IssuedSession](h.Do("POST", "/v1/users/"+user+"/sessions",
 		body).With(http.StatusCreated)).Token
 }
 
@@ -55,7 +56,7 @@ func TestSessions(t *testing.T) {
 	tokens := map[string]string{}
 	for path, user := range users {
 		tokens[path] = newSession(h, path)
-		found := servertest.Decode[wire.Session](checkSession(h, tokens[path]).With(http.StatusOK))
+		found := servertest.Decode[clientrecords.Session](checkSession(h, tokens[path]).With(http.StatusOK))
 		require.Equal(t, user, found.User)
 		require.JSONEq(t, `{"secret":"only for back ends"}`, string(found.AuthData))
 	}
@@ -64,7 +65,7 @@ func TestSessions(t *testing.T) {
 		require.Len(t, servertest.Decode[wire.Sessions](list).Sessions, 1)
 		require.NotContains(t, string(list.Body), "back ends")
 		require.NotContains(t, string(list.Body), tokens[path])
-		rotated := servertest.Decode[wire.IssuedSession](h.Do("POST", "/v1/sessions/rotate",
+		rotated := servertest.Decode[clientrecords.IssuedSession](h.Do("POST", "/v1/sessions/rotate",
 			fmt.Sprintf(`{"token":%q}`, tokens[path])).With(http.StatusOK))
 		checkSession(h, tokens[path]).Problem(http.StatusNotFound, fault.SlugNoSession)
 		h.Do("DELETE", "/v1/users/"+path+"/sessions", "").With(http.StatusNoContent)

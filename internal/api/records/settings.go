@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 
+	clientrecords "github.com/tidemark-dev/tidemark/client/records"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/access"
 	"github.com/tidemark-dev/tidemark/internal/api/web"
@@ -45,9 +46,9 @@ func missing(member string) error {
 
 // put is PUT /v1/settings/{name}.
 func (h *settingCalls) put(c *web.Call) error {
-	return answer(c, http.StatusOK, func(asked wire.SettingPut) (wire.Setting, error) {
+	return answer(c, http.StatusOK, func(asked wire.SettingPut) (clientrecords.Setting, error) {
 		if asked.Value == nil {
-			return wire.Setting{}, missing("value")
+			return clientrecords.Setting{}, missing("value")
 		}
 		kept, err := h.service.Put(c.Context(), records.NewSetting{Name: c.Param(0), Value: *asked.Value,
 			Secret: asked.Secret})
@@ -57,8 +58,8 @@ func (h *settingCalls) put(c *web.Call) error {
 	}, "name")
 }
 
-func shownSetting(s records.Setting) wire.Setting {
-	shown := wire.Setting{Name: s.Name, Category: string(s.Category), Secret: s.Secret}
+func shownSetting(s records.Setting) clientrecords.Setting {
+	shown := clientrecords.Setting{Name: s.Name, Category: string(s.Category), Secret: s.Secret}
 	if !s.Masked {
 		shown.Value = &s.Value
 	}
@@ -122,7 +123,7 @@ func (h *settingCalls) list(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	answer := wire.Settings{Settings: make([]wire.Setting, 0, len(found)), Cursor: next}
+	answer := wire.Settings{Settings: make([]clientrecords.Setting, 0, len(found)), Cursor: next}
 	for _, s := range found {
 		answer.Settings = append(answer.Settings, shownSetting(s))
 	}
@@ -143,9 +144,9 @@ func (h *settingCalls) export(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	answer := wire.SavedSettings{Settings: make([]wire.SavedSetting, 0, len(found)), Cursor: next}
+	answer := wire.SavedSettings{Settings: make([]clientrecords.SavedSetting, 0, len(found)), Cursor: next}
 	for _, s := range found {
-		answer.Settings = append(answer.Settings, wire.SavedSetting{Name: s.Name, Value: &s.Value, Secret: &s.Secret})
+		answer.Settings = append(answer.Settings, clientrecords.SavedSetting{Name: s.Name, Value: &s.Value, Secret: &s.Secret})
 	}
 	if err := c.Encode(sizeOf(found)); err != nil {
 		return err

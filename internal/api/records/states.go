@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	clientrecords "github.com/tidemark-dev/tidemark/client/records"
 	"github.com/tidemark-dev/tidemark/internal/access"
 	"github.com/tidemark-dev/tidemark/internal/api/web"
 	"github.com/tidemark-dev/tidemark/internal/records"
@@ -63,7 +64,7 @@ func showState(c *web.Call, s *records.State) error {
 	if err := c.Encode(size); err != nil {
 		return err
 	}
-	return c.Value(http.StatusOK, wire.State{Fields: s.Fields, ExpiresAt: s.Expires})
+	return c.Value(http.StatusOK, clientrecords.State{Fields: s.Fields, ExpiresAt: s.Expires})
 }
 
 // show is GET /v1/states/{process}/{id}.

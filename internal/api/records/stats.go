@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	clientrecords "github.com/tidemark-dev/tidemark/client/records"
 	"github.com/tidemark-dev/tidemark/internal/access"
 	"github.com/tidemark-dev/tidemark/internal/api/web"
 	"github.com/tidemark-dev/tidemark/internal/records"
@@ -141,10 +142,10 @@ func windowsOf[T any](h *statsCalls, c *web.Call, of records.Series, body func(r
 	return found, err
 }
 
-func statsWindow(of records.Series, w records.StatsWindow) wire.StatsWindow {
-	return wire.StatsWindow{Start: w.Start, End: w.Start.Add(of.Timeframe.Length), Fields: w.Values}
+func statsWindow(of records.Series, w records.StatsWindow) clientrecords.StatsWindow {
+	return clientrecords.StatsWindow{Start: w.Start, End: w.Start.Add(of.Timeframe.Length), Fields: w.Values}
 }
 
-func metricWindow(of records.Series, w records.StatsWindow) wire.MetricWindow {
-	return wire.MetricWindow{Start: w.Start, End: w.Start.Add(of.Timeframe.Length), Value: w.Values[""]}
+func metricWindow(of records.Series, w records.StatsWindow) clientrecords.MetricWindow {
+	return clientrecords.MetricWindow{Start: w.Start, End: w.Start.Add(of.Timeframe.Length), Value: w.Values[""]}
 }

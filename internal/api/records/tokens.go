@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"time"
 
+	clientrecords "github.com/tidemark-dev/tidemark/client/records"
 	"github.com/tidemark-dev/tidemark/internal/access"
 	"github.com/tidemark-dev/tidemark/internal/api/web"
 	"github.com/tidemark-dev/tidemark/internal/records/tokens"
@@ -40,18 +41,18 @@ type verificationCalls struct{ service Verifications }
 
 // issue is POST /v1/users/{user}/verifications.
 func (h *verificationCalls) issue(c *web.Call) error {
-	return answer(c, http.StatusCreated, func(asked wire.NewVerification) (wire.IssuedVerification, error) {
+	return answer(c, http.StatusCreated, func(asked wire.NewVerification) (clientrecords.IssuedVerification, error) {
 		v := tokens.Verification{User: c.Param(0), Type: tokens.Type(asked.Type), Data: asked.Data}
 		token, ends, err := h.service.Issue(c.Context(), v)
-		return wire.IssuedVerification{Token: token, ExpiresAt: ends}, err
+		return clientrecords.IssuedVerification{Token: token, ExpiresAt: ends}, err
 	}, "user")
 }
 
 // take is POST /v1/verifications/take.
 func (h *verificationCalls) take(c *web.Call) error {
-	return answer(c, http.StatusOK, func(asked wire.VerificationTake) (wire.Verification, error) {
+	return answer(c, http.StatusOK, func(asked wire.VerificationTake) (clientrecords.Verification, error) {
 		v, err := h.service.TakeVerification(c.Context(), tokens.Type(asked.Type), asked.Token, asked.Attempt)
-		return wire.Verification{UserID: v.User, Data: v.Data}, err
+		return clientrecords.Verification{UserID: v.User, Data: v.Data}, err
 	})
 }
 
@@ -72,19 +73,19 @@ type oauthCalls struct{ service OAuth }
 
 // newState is POST /v1/oauth-states.
 func (h *oauthCalls) newState(c *web.Call) error {
-	return answer(c, http.StatusCreated, func(asked wire.NewOAuthState) (wire.IssuedOAuthState, error) {
+	return answer(c, http.StatusCreated, func(asked clientrecords.NewOAuthState) (clientrecords.IssuedOAuthState, error) {
 		n := tokens.State{Provider: asked.Provider, RedirectURI: asked.RedirectURI, CSRFToken: asked.CSRFToken}
 		state, ends, err := h.service.NewState(c.Context(), n)
-		return wire.IssuedOAuthState{State: state, ExpiresAt: ends}, err
+		return clientrecords.IssuedOAuthState{State: state, ExpiresAt: ends}, err
 	})
 }
 
 // takeState is POST /v1/oauth-states/take.
 func (h *oauthCalls) takeState(c *web.Call) error {
-	return answer(c, http.StatusOK, func(asked wire.OAuthStateTake) (wire.OAuthState, error) {
+	return answer(c, http.StatusOK, func(asked wire.OAuthStateTake) (clientrecords.OAuthState, error) {
 		n, err := h.service.TakeState(c.Context(), asked.State, asked.Attempt)
-		return wire.OAuthState{
-			NewOAuthState: wire.NewOAuthState{Provider: n.Provider, RedirectURI: n.RedirectURI, CSRFToken: n.CSRFToken},
+		return clientrecords.OAuthState{
+			NewOAuthState: clientrecords.NewOAuthState{Provider: n.Provider, RedirectURI: n.RedirectURI, CSRFToken: n.CSRFToken},
 			CreatedAt:     n.Created,
 		}, err
 	})
@@ -96,15 +97,15 @@ func tokenOwner(c *web.Call) tokens.Owner {
 
 // put is PUT /v1/users/{user}/oauth/{provider}.
 func (h *oauthCalls) put(c *web.Call) error {
-	return answer(c, http.StatusOK, func(asked wire.OAuthTokens) (wire.OAuthExpiry, error) {
+	return answer(c, http.StatusOK, func(asked clientrecords.OAuthTokens) (clientrecords.OAuthExpiry, error) {
 		ends, err := h.service.PutTokens(c.Context(), tokenOwner(c), tokens.Tokens{Access: asked.AccessToken,
 			Refresh: asked.RefreshToken})
 		return expiry(ends), err
 	}, "user", "provider")
 }
 
-func expiry(e tokens.Ends) wire.OAuthExpiry {
-	return wire.OAuthExpiry{AccessExpiresAt: e.AccessEnds, RefreshExpiresAt: e.RefreshEnds}
+func expiry(e tokens.Ends) clientrecords.OAuthExpiry {
+	return clientrecords.OAuthExpiry{AccessExpiresAt: e.AccessEnds, RefreshExpiresAt: e.RefreshEnds}
 }
 
 // get is GET /v1/users/{user}/oauth/{provider}.
@@ -113,8 +114,8 @@ func (h *oauthCalls) get(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	return c.Value(http.StatusOK, wire.StoredOAuthTokens{
-		OAuthTokens: wire.OAuthTokens{AccessToken: found.Access, RefreshToken: found.Refresh},
+	return c.Value(http.StatusOK, clientrecords.StoredOAuthTokens{
+		OAuthTokens: clientrecords.OAuthTokens{AccessToken: found.Access, RefreshToken: found.Refresh},
 		OAuthExpiry: expiry(found.Ends),
 	})
 }

@@ -9,10 +9,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	clientrecords "github.com/tidemark-dev/tidemark/client/records"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/program/config"
 	"github.com/tidemark-dev/tidemark/internal/records/keyset"
-	"github.com/tidemark-dev/tidemark/internal/wire"
 	"github.com/tidemark-dev/tidemark/test/servertest"
 )
 
@@ -30,7 +30,7 @@ func newKeyset(t *testing.T) (path string) {
 
 func issue(h *servertest.Harness, user, body string) string {
 	h.TB.Helper()
-	return servertest.Decode[wire.IssuedVerification](h.Do("POST", "/v1/users/"+user+"/verifications",
+	return servertest.Decode[clientrecords.IssuedVerification](h.Do("POST", "/v1/users/"+user+"/verifications",
 		body).With(http.StatusCreated)).Token
 }
 
@@ -71,7 +71,7 @@ func TestOAuthStates(t *testing.T) {
 	t.Parallel()
 	h := servertest.Start(t)
 	asked := `{"provider":"google","redirectUri":"https://example.com/?a={b}:c","csrfToken":"x:{y}"}`
-	state := servertest.Decode[wire.IssuedOAuthState](h.Do("POST", "/v1/oauth-states", asked).With(201)).State
+	state := servertest.Decode[clientrecords.IssuedOAuthState](h.Do("POST", "/v1/oauth-states", asked).With(201)).State
 	take := fmt.Sprintf(`{"state":%q}`, state)
 	matches(h.Do("POST", "/v1/oauth-states/take", take), 200,
 		`^\{"provider":"google","redirectUri":"https://example.com/\?a=\{b\}:c","csrfToken":"x:\{y\}","createdAt":"20.*Z"\}$`)

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 
+	clientrecords "github.com/tidemark-dev/tidemark/client/records"
 	"github.com/tidemark-dev/tidemark/internal/access"
 	"github.com/tidemark-dev/tidemark/internal/api/web"
 	"github.com/tidemark-dev/tidemark/internal/records"
@@ -71,8 +72,8 @@ func (h *viewCalls) countMany(c *web.Call) error {
 	return c.Value(http.StatusAccepted, asked)
 }
 
-func viewsOf(t records.ViewTotal) wire.Views {
-	return wire.Views{ID: t.ID, Slug: t.Slug, Total: t.Counted + t.Migrated, Counted: t.Counted, Migrated: t.Migrated}
+func viewsOf(t records.ViewTotal) clientrecords.Views {
+	return clientrecords.Views{ID: t.ID, Slug: t.Slug, Total: t.Counted + t.Migrated, Counted: t.Counted, Migrated: t.Migrated}
 }
 
 // show is GET /v1/views/{id}.
@@ -100,7 +101,7 @@ func (h *viewCalls) list(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	answer := wire.ViewsList{Views: make([]wire.Views, 0, len(totals))}
+	answer := wire.ViewsList{Views: make([]clientrecords.Views, 0, len(totals))}
 	for _, t := range totals {
 		if err := c.Allow(access.Read, access.Record("views", t.ID)); err != nil {
 			return err
@@ -112,9 +113,9 @@ func (h *viewCalls) list(c *web.Call) error {
 
 // load is POST /v1/views/import.
 func (h *viewCalls) load(c *web.Call) error {
-	return answer(c, http.StatusOK, func(p wire.ViewsPart) (wire.ViewsImport, error) {
+	return answer(c, http.StatusOK, func(p wire.ViewsPart) (clientrecords.ViewsImport, error) {
 		state, err := h.service.Import(c.Context(), records.ImportPart{At: p.Timestamp, Total: p.Total, Views: p.Views})
-		return wire.ViewsImport{IDs: state.Records, Complete: state.Complete, Current: state.Current}, err
+		return clientrecords.ViewsImport{IDs: state.Records, Complete: state.Complete, Current: state.Current}, err
 	})
 }
 
