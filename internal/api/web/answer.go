@@ -54,7 +54,7 @@ func (c *Call) Value(status int, v any) error {
 		return err
 	}
 	body, err := json.Marshal(v)
-	c.share.endTurn() // before the client reads
+	c.share.EndTurn() // before the client reads
 	if err == nil && !utf8.Valid(body) {
 		err = errNotUTF8
 	}

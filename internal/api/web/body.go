@@ -59,7 +59,7 @@ func newBuffer(size int) *Buffer {
 // use any more.
 func (b *Buffer) Release() {
 	if b.share != nil {
-		b.share.endTurn()
+		b.share.EndTurn()
 	}
 	b.Copied()
 }
@@ -68,7 +68,7 @@ func (b *Buffer) Release() {
 // follows.
 func (b *Buffer) Copied() {
 	if b.share != nil {
-		b.share.release()
+		b.share.Release()
 		b.share = nil
 	}
 	b.Bytes = b.Bytes[:0]
@@ -151,11 +151,11 @@ func (c *Call) EncodedBody() (*Buffer, error) {
 
 // Decoded lets the next large body be decoded. Buffer.Release and the end of the call do so, too: Decoded is for handlers
 // that need the bytes, or wait, after they have decoded them.
-func (c *Call) Decoded() { c.share.endTurn() }
+func (c *Call) Decoded() { c.share.EndTurn() }
 
-// Inflate waits until a body that is compressed may be decoded: a message of up to most bytes is as much work as if it
+// Inflate waits until a body that is compressed may be decoded: a message of up to maxBytes is as much work as if it
 // had been sent as it is. [Call.Inflated] follows. Errors: kind Unavailable.
-func (c *Call) Inflate(most int) error { return c.share.awaitTurn(most) }
+func (c *Call) Inflate(maxBytes int) error { return c.share.awaitTurn(maxBytes) }
 
 // Inflated counts a message that has more bytes than its body, which is compressed: as further requests, and in the
 // memory of all bodies until the call ends. Errors: kinds Limited and Unavailable.
@@ -171,8 +171,8 @@ func (c *Call) Inflated(size int) error {
 
 // Forget is Decoded for calls that last without their message: it returns the memory of the body, too.
 func (c *Call) Forget() {
-	c.share.endTurn()
-	c.share.release()
+	c.share.EndTurn()
+	c.share.Release()
 }
 
 // Content reads a body that is one JSON value, and returns the part of the buffer that is the value. The rules of Body
@@ -229,11 +229,10 @@ func (b *Buffer) read(r io.Reader, length, limit int64) error {
 // grow doubles the buffer, up to the announced length or, if there is none, to one byte more than the limit, which
 // shows that a body is too large.
 func (b *Buffer) grow(length, limit int64) error {
-	most := length
 	if length < 0 {
-		most = limit + 1
+		length = limit + 1
 	}
-	size := min(2*int64(cap(b.Bytes)), most)
+	size := min(2*int64(cap(b.Bytes)), length)
 	if err := b.share.grow(size); err != nil {
 		return err
 	}

@@ -74,14 +74,7 @@ func (m *bodyMemory) add(client string, unknown bool, n int64) {
 	}
 }
 
-// release returns n bytes of a client.
-func (m *bodyMemory) release(client string, unknown bool, n int64) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.add(client, unknown, -n)
-}
-
-// share is one body's part of the memory of all bodies. Except for endTurn it is used by one goroutine.
+// share is the BodyPart of a request. Except for EndTurn it is used by one goroutine.
 type share struct {
 	BodyPart
 
@@ -153,9 +146,6 @@ func (c *Call) Encode(size int) error {
 	return c.share.awaitTurn(size)
 }
 
-// endTurn lets the next large body be decoded. It may be called by several goroutines.
-func (s *share) endTurn() { s.EndTurn() }
-
 // EndTurn lets the next large body be decoded. It may be called by several goroutines.
 func (p *BodyPart) EndTurn() {
 	if p.turn.Swap(false) {
@@ -213,15 +203,13 @@ func (s *share) setDeadline(at time.Time) {
 	_ = http.NewResponseController(s.call.response).SetReadDeadline(at) // fails only without a connection
 }
 
-func (s *share) release() { s.Release() }
-
 // Release returns the memory. p may be nil.
 func (p *BodyPart) Release() {
-	if p == nil {
+	if p == nil || p.taken == 0 {
 		return
 	}
-	if p.taken > 0 {
-		p.memory.release(p.client, p.unknown, p.taken)
-	}
+	p.memory.mu.Lock()
+	defer p.memory.mu.Unlock()
+	p.memory.add(p.client, p.unknown, -p.taken)
 	p.taken = 0
 }

@@ -136,8 +136,8 @@ func (c *Call) check() error {
 
 // finish is deferred: it turns a panic into an answer, returns the memory of body and answer, counts and logs.
 func (c *Call) finish() {
-	c.share.endTurn()
-	c.share.release()
+	c.share.EndTurn()
+	c.share.Release()
 	c.unsent.Close()
 	if c.admitted {
 		c.place.End()

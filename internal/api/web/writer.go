@@ -24,7 +24,7 @@ type answerWriter struct {
 // Write writes a part of the answer. Beyond the memory of answers it returns an error, and the answer is cut off when
 // the handler has returned.
 func (w *answerWriter) Write(p []byte) (int, error) {
-	w.call.share.endTurn()
+	w.call.share.EndTurn()
 	if len(p) <= unsent.Small {
 		return w.ResponseWriter.Write(p)
 	}
@@ -68,13 +68,13 @@ func (w *answerWriter) SetWriteDeadline(at time.Time) error {
 
 // WriteHeader begins the answer.
 func (w *answerWriter) WriteHeader(status int) {
-	w.call.share.endTurn()
+	w.call.share.EndTurn()
 	w.ResponseWriter.WriteHeader(status)
 }
 
 // Flush sends what is buffered.
 func (w *answerWriter) Flush() {
-	w.call.share.endTurn()
+	w.call.share.EndTurn()
 	_ = http.NewResponseController(w.ResponseWriter).Flush()
 }
 
