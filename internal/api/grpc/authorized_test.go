@@ -404,7 +404,7 @@ func TestCredentialsInMetadata(t *testing.T) {
 		f := h.frontend(protocol)
 		for _, c := range []struct {
 			metadata []string
-			told     string
+			detail   string
 		}{
 			{[]string{"authorization-bin", "Bearer ann"}, none},
 			{[]string{"x-authorization", "Bearer ann", "token", "ann", "access_token", "ann"}, none},
@@ -418,7 +418,7 @@ func TestCredentialsInMetadata(t *testing.T) {
 			{[]string{"authorization", "Bearer Ann"}, access.ErrInvalidCredential.Detail},
 		} {
 			_, err := f.GetTicket(metadata.AppendToOutgoingContext(t.Context(), c.metadata...), &openmatch.GetTicketRequest{TicketId: "x"})
-			isError(t, err, codes.Unauthenticated, c.told)
+			isError(t, err, codes.Unauthenticated, c.detail)
 		}
 		_, err := f.CreateTicket(metadata.AppendToOutgoingContext(t.Context(), "authorization", "bearer  ann"), &openmatch.CreateTicketRequest{Ticket: &openmatch.Ticket{}})
 		require.NoError(t, err)

@@ -216,18 +216,18 @@ func TestUnreadMatches(t *testing.T) {
 func TestManyFetches(t *testing.T) {
 	t.Parallel()
 	h := start(t)
-	const most = 250
+	const fetches = 250
 	begun, leave := make(chan struct{}), make(chan struct{})
 	h.matches.director.fetch = func(_ context.Context, _ backend.FetchRequest, _ func(backend.Match) error) error {
 		begun <- struct{}{}
 		<-leave
 		return nil
 	}
-	ended := make(chan error, most)
-	for i := range most {
+	ended := make(chan error, fetches)
+	for i := range fetches {
 		if i%maxStreams == 0 {
 			b := h.backend(servertest.Native)
-			for range min(maxStreams, most-i) {
+			for range min(maxStreams, fetches-i) {
 				go func() {
 					_, err := fetch(t.Context(), t, b, aFetch())
 					ended <- err
@@ -240,7 +240,7 @@ func TestManyFetches(t *testing.T) {
 	isError(t, err, codes.ResourceExhausted,
 		"too many calls of FetchMatches are in progress; try again when some have ended")
 	close(leave)
-	for range most {
+	for range fetches {
 		require.NoError(t, <-ended)
 	}
 }

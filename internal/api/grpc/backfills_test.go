@@ -38,10 +38,10 @@ func (b *backfills) do(id string, change func(*matchmaking.Backfill)) (matchmaki
 	if b.fail != nil {
 		return matchmaking.Backfill{}, b.fail
 	}
-	for _, one := range b.all {
-		if one.ID == id {
-			change(one)
-			return *one, nil
+	for _, stored := range b.all {
+		if stored.ID == id {
+			change(stored)
+			return *stored, nil
 		}
 	}
 	return matchmaking.Backfill{}, matchmaking.ErrNoBackfill
@@ -65,15 +65,15 @@ func (b *backfills) Backfill(_ context.Context, id string) (matchmaking.Backfill
 func (b *backfills) UpdateBackfill(
 	_ context.Context, id string, spec matchmaking.BackfillSpec,
 ) (matchmaking.Backfill, error) {
-	return b.do(id, func(one *matchmaking.Backfill) {
-		spec.PersistentField = one.PersistentField
-		one.BackfillSpec = spec
-		one.Generation++
+	return b.do(id, func(stored *matchmaking.Backfill) {
+		spec.PersistentField = stored.PersistentField
+		stored.BackfillSpec = spec
+		stored.Generation++
 	})
 }
 
 func (b *backfills) DeleteBackfill(_ context.Context, id string) error {
-	_, err := b.do(id, func(one *matchmaking.Backfill) { one.ID = "gone" })
+	_, err := b.do(id, func(stored *matchmaking.Backfill) { stored.ID = "gone" })
 	if errors.Is(err, matchmaking.ErrNoBackfill) {
 		return nil
 	}

@@ -35,7 +35,7 @@ func (s *Services) connectHandler(path string, m serving, maxBytes int, byGet bo
 	options := []connect.HandlerOption{
 		connect.WithReadMaxBytes(maxBytes),
 		connect.WithSendMaxBytes(max(largestAnswer, 4*s.limits.MessageBytes)), // JSON is longer
-		connect.WithCompression(gzipName, func() connect.Decompressor { return &inflater{most: maxBytes} },
+		connect.WithCompression(gzipName, func() connect.Decompressor { return &inflater{maxBytes: maxBytes} },
 			func() connect.Compressor { return gzip.NewWriter(io.Discard) }),
 		connect.WithCompressMinBytes(math.MaxInt),
 		connect.WithCodec(protoCodec{}), connect.WithCodec(jsonCodec{formatJSON}),

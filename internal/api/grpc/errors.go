@@ -65,12 +65,12 @@ type grpcError interface {
 
 // clientErrorOf returns the client's part of an error. The log has the rest, under the request's ID.
 func clientErrorOf(ctx context.Context, err error) *status.Status {
-	var told grpcError
+	var clientErr grpcError
 	var failed *backend.Failure
 	var e *fault.Error
 	switch {
-	case errors.As(err, &told):
-		return told.GRPCStatus()
+	case errors.As(err, &clientErr):
+		return clientErr.GRPCStatus()
 	case errors.As(err, &failed) && ctx.Err() == nil:
 		return status.New(codes.Code(failed.Code), failed.Text)
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
@@ -87,13 +87,13 @@ func clientErrorOf(ctx context.Context, err error) *status.Status {
 }
 
 // withRetry adds the retry delay for a client that exceeds its limits.
-func withRetry(told *status.Status, e *fault.Error) *status.Status {
+func withRetry(clientErr *status.Status, e *fault.Error) *status.Status {
 	if e.Kind != fault.Limited || e.RetryAfter <= 0 {
-		return told
+		return clientErr
 	}
-	more, err := told.WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(e.RetryAfter)})
+	more, err := clientErr.WithDetails(&errdetails.RetryInfo{RetryDelay: durationpb.New(e.RetryAfter)})
 	if err != nil {
-		return told // impossible: the message can be encoded
+		return clientErr // impossible: the message can be encoded
 	}
 	return more
 }
@@ -162,8 +162,8 @@ func statusOfCode(code codes.Code) int {
 }
 
 // tooLarge returns the error of a message of more than a number of bytes.
-func tooLarge(most int64) error {
-	return status.Errorf(codes.ResourceExhausted, "the message has more than %d bytes", most)
+func tooLarge(maxBytes int64) error {
+	return status.Errorf(codes.ResourceExhausted, "the message has more than %d bytes", maxBytes)
 }
 
 func badRequest(text string) error {

@@ -162,8 +162,8 @@ func (s *Services) WaitingQueries() int { return s.queries.waiting() }
 // GetServiceInfo returns the names of the services. It is for reflection.
 func (s *Services) GetServiceInfo() map[string]grpc.ServiceInfo {
 	infos := map[string]grpc.ServiceInfo{}
-	for _, one := range s.served {
-		infos[one.desc.ServiceName] = grpc.ServiceInfo{}
+	for _, service := range s.served {
+		infos[service.desc.ServiceName] = grpc.ServiceInfo{}
 	}
 	return infos
 }
@@ -176,8 +176,8 @@ func (s *Services) server(options ...grpc.ServerOption) *grpc.Server {
 		grpc.MaxSendMsgSize(max(largestAnswer, s.limits.MessageBytes+largestOverhead)),
 		grpc.UnknownServiceHandler(stray.stream(unknown)),
 	)...)
-	for _, one := range s.served {
-		made.RegisterService(grpcserver.SendAnswers(s.around(one.desc, false)), one.impl)
+	for _, service := range s.served {
+		made.RegisterService(grpcserver.SendAnswers(s.around(service.desc, false)), service.impl)
 	}
 	return made
 }

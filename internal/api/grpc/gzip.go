@@ -5,12 +5,12 @@ import (
 	"io"
 )
 
-// inflater decompresses messages of up to most bytes, and no more of a larger one. The connect library alone would
+// inflater decompresses messages of up to maxBytes, and no more of a larger one. The connect library alone would
 // decompress all of it, to say how large it is.
 type inflater struct {
 	gzip.Reader
 
-	most, read int
+	maxBytes, read int
 }
 
 // Reset begins a message.
@@ -22,23 +22,23 @@ func (i *inflater) Reset(r io.Reader) error {
 // Read decompresses a part of a message. Errors: those of gzip, and a *connect.Error if the message is too large.
 func (i *inflater) Read(p []byte) (int, error) {
 	n, err := i.Reader.Read(p)
-	if i.read += n; i.read > i.most {
-		return 0, connectError(tooLarge(int64(i.most)))
+	if i.read += n; i.read > i.maxBytes {
+		return 0, connectError(tooLarge(int64(i.maxBytes)))
 	}
 	return n, err
 }
 
-// inflate returns a message of at most most bytes that is compressed. The error has a gRPC status.
-func inflate(data io.Reader, most int) ([]byte, error) {
-	i := inflater{most: most}
+// inflate returns a compressed message of at most maxBytes. The error has a gRPC status.
+func inflate(data io.Reader, maxBytes int) ([]byte, error) {
+	i := inflater{maxBytes: maxBytes}
 	err := i.Reset(data)
 	if err != nil {
 		return nil, errNotGzip(err)
 	}
 	text, err := io.ReadAll(&i)
 	switch {
-	case i.read > most:
-		return nil, tooLarge(int64(most))
+	case i.read > maxBytes:
+		return nil, tooLarge(int64(maxBytes))
 	case err != nil:
 		return nil, errNotGzip(err)
 	}

@@ -116,8 +116,8 @@ func (p jsonCall) checkJSON(c *web.Call, body []byte) error {
 	switch encoding := c.Request().Header.Get(headerContentEncoding); {
 	case encoding != "" && encoding != "identity" && encoding != gzipName:
 		return &encodingError{fmt.Sprintf("content-encoding %.64q isn't supported, only gzip and identity", encoding)}
-	case len(body) > p.most:
-		return tooLarge(int64(p.most))
+	case len(body) > p.maxBytes:
+		return tooLarge(int64(p.maxBytes))
 	case !utf8.ValidString(c.Request().URL.Path):
 		return badRequest("the path isn't UTF-8")
 	}
@@ -161,7 +161,7 @@ func (p jsonCall) decode(c *web.Call, body []byte, into *grpcserver.Received) {
 	if !p.hasBody {
 		body = nil
 	} else if c.Request().Header.Get(headerContentEncoding) == gzipName {
-		if body, into.Err = inflate(bytes.NewReader(body), p.most); into.Err != nil {
+		if body, into.Err = inflate(bytes.NewReader(body), p.maxBytes); into.Err != nil {
 			return
 		}
 	}

@@ -99,12 +99,12 @@ func TestUnreadAnswers(t *testing.T) {
 func (h *harness) requireUnreadEnd(t *testing.T) {
 	t.Helper()
 	for _, p := range []servertest.Protocol{servertest.Native, servertest.GRPCGo} {
-		const most, mostOfOne = 12, 4
-		entered := make(chan struct{}, most)
+		const queries, onConnection = 12, 4
+		entered := make(chan struct{}, queries)
 		h.matches.set(func() { h.matches.walking = func() { entered <- struct{}{} } })
 		var client openmatch.QueryServiceClient
-		for i := range most {
-			if i%mostOfOne == 0 {
+		for i := range queries {
+			if i%onConnection == 0 {
 				client = openmatch.NewQueryServiceClient(h.dial(p))
 			}
 			_, err := client.QueryTickets(h.inQueue("large"), &openmatch.QueryTicketsRequest{Pool: &openmatch.Pool{}})

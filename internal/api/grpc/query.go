@@ -65,7 +65,7 @@ func (q *query) QueryBackfills(
 
 // messagePages returns pages of messages, which are limited in number and in bytes.
 func messagePages[T any, M proto.Message](
-	most int, convert func(*T) M, sendPage func([]M) error,
+	maxItems int, convert func(*T) M, sendPage func([]M) error,
 ) pages[T] {
 	var page []M
 	bytes := 0
@@ -75,10 +75,10 @@ func messagePages[T any, M proto.Message](
 			defer func() { page, bytes = nil, 0 }()
 			return sendPage(page)
 		},
-		add: func(one *T, send func() error) error {
-			m := convert(one)
+		add: func(item *T, send func() error) error {
+			m := convert(item)
 			size := protowire.SizeTag(1) + protowire.SizeBytes(proto.Size(m)) // as it is encoded in the page
-			if len(page) == most || len(page) > 0 && bytes+size > pageBytes {
+			if len(page) == maxItems || len(page) > 0 && bytes+size > pageBytes {
 				if err := send(); err != nil {
 					return err
 				}
@@ -129,16 +129,16 @@ func (q *query) QueryTicketIds(
 
 // pages builds the messages of an answer of tickets or backfills.
 type pages[T any] struct {
-	add   func(one *T, send func() error) error // adds one to the page, and sends a full page
-	send  func() error                          // sends the page and begins another one
-	empty func() bool                           // reports whether the page is empty
+	add   func(item *T, send func() error) error // adds one to the page, and sends a full page
+	send  func() error                           // sends the page and begins another one
+	empty func() bool                            // reports whether the page is empty
 }
 
 // walked is the waiting tickets or the backfills of a queue, for a query to go through.
 type walked[T any] struct {
 	// each calls f with all of them, in batches. search is set if pass needs their search fields.
 	each func(ctx context.Context, queue string, search bool, f func([]*T) error) error
-	pass func(pool matchmaking.Pool, one *T) bool
+	pass func(pool matchmaking.Pool, item *T) bool
 }
 
 // walk sends the tickets or backfills of a pool. It keeps a batch of them in memory at a time, and counts each after
@@ -183,11 +183,11 @@ func walk[T any](ctx context.Context, q *query, asked *openmatch.Pool, all walke
 		if err := turn.next(ctx); err != nil {
 			return err
 		}
-		for _, one := range batch {
-			if !all.pass(pool, one) {
+		for _, item := range batch {
+			if !all.pass(pool, item) {
 				continue
 			}
-			if err := answer.add(one, send); err != nil {
+			if err := answer.add(item, send); err != nil {
 				return err
 			}
 		}

@@ -164,8 +164,8 @@ func TestQueriesWait(t *testing.T) {
 	for _, p := range []servertest.Protocol{servertest.Native, servertest.GRPCGo} {
 		h := start(t)
 		h.addTickets("q", 10, 1)
-		const inProgress, most, connections = 4, 12, 5
-		entered, leave := make(chan struct{}, most), make(chan struct{})
+		const inProgress, ofClient, connections = 4, 12, 5
+		entered, leave := make(chan struct{}, ofClient), make(chan struct{})
 		h.matches.set(func() {
 			h.matches.walking = func() {
 				entered <- struct{}{}
@@ -186,10 +186,10 @@ func TestQueriesWait(t *testing.T) {
 				})
 			}
 		}
-		for range most {
+		for range ofClient {
 			<-entered
 		}
-		require.Eventually(t, func() bool { return h.served.WaitingQueries() == connections*2*inProgress-most },
+		require.Eventually(t, func() bool { return h.served.WaitingQueries() == connections*2*inProgress-ofClient },
 			servertest.Patience, servertest.Step)
 		h.matches.set(func() { h.matches.walking = nil })
 		close(leave)
@@ -204,7 +204,7 @@ func (h *harness) queryInLine(
 	ctx context.Context, p servertest.Protocol,
 ) (inLine, inProgress <-chan error, leave func()) {
 	h.t.Helper()
-	const most = 4 // of a connection
+	const queries = 4 // of a connection
 	client := openmatch.NewQueryServiceClient(h.dial(p))
 	ask := func(ended chan error) {
 		_, err := receiveIDs(client.QueryTicketIds(ctx, &openmatch.QueryTicketIdsRequest{Pool: &openmatch.Pool{}}))
@@ -217,8 +217,8 @@ func (h *harness) queryInLine(
 			<-held
 		}
 	})
-	first, last := make(chan error, most), make(chan error, 1)
-	for range most {
+	first, last := make(chan error, queries), make(chan error, 1)
+	for range queries {
 		go ask(first)
 		<-entered
 	}

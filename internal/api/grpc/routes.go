@@ -36,14 +36,14 @@ var (
 // AddRoutes adds a route for each procedure to the router, for clients of gRPC, gRPC-Web and Connect, and Open Match's
 // JSON paths. It must be called at most once.
 func (s *Services) AddRoutes() {
-	for _, one := range s.served {
-		desc, methods := s.around(one.desc, true), descriptorOf(one.desc.ServiceName).Methods()
+	for _, service := range s.served {
+		desc, methods := s.around(service.desc, true), descriptorOf(service.desc.ServiceName).Methods()
 		for _, d := range desc.Methods {
-			s.addRoute(methods.ByName(protoreflect.Name(d.MethodName)), serving{impl: one.impl, unary: d.Handler})
+			s.addRoute(methods.ByName(protoreflect.Name(d.MethodName)), serving{impl: service.impl, unary: d.Handler})
 		}
 		for _, d := range desc.Streams {
 			s.addRoute(methods.ByName(protoreflect.Name(d.StreamName)),
-				serving{impl: one.impl, stream: d.Handler, asks: d.ClientStreams})
+				serving{impl: service.impl, stream: d.Handler, asks: d.ClientStreams})
 		}
 	}
 	s.router.FailUnrouted(isGRPC, failUnrouted)
@@ -61,9 +61,9 @@ func descriptorOf(service string) protoreflect.ServiceDescriptor {
 type procedure struct {
 	serving
 
-	method  string
-	most    int          // bytes of a message
-	handler http.Handler // of the protocols Connect, gRPC and gRPC-Web
+	method   string
+	maxBytes int          // of a message
+	handler  http.Handler // of the protocols Connect, gRPC and gRPC-Web
 }
 
 // shortRequestBytes is the largest message of procedures with small messages: a long call can retain its message.
@@ -72,14 +72,14 @@ const shortRequestBytes = 4 << 10
 // addRoute adds the routes of a method, so that each has its own metrics.
 func (s *Services) addRoute(d protoreflect.MethodDescriptor, m serving) {
 	p := procedure{
-		serving: m, method: "/" + string(d.Parent().FullName()) + "/" + string(d.Name()), most: s.limits.MessageBytes,
+		serving: m, method: "/" + string(d.Parent().FullName()) + "/" + string(d.Name()), maxBytes: s.limits.MessageBytes,
 	}
 	needed := needOf(p.method)
 	if !needed.large {
-		p.most = min(p.most, shortRequestBytes)
+		p.maxBytes = min(p.maxBytes, shortRequestBytes)
 	}
 	byGet := needed.reads && m.unary != nil
-	p.handler = s.connectHandler(p.method, m, p.most, byGet)
+	p.handler = s.connectHandler(p.method, m, p.maxBytes, byGet)
 	route := web.Route{
 		Method: http.MethodPost, Path: p.method, Query: web.QueryIgnored, Action: needed.action, Open: needed.open,
 		Large: needed.reads, Handle: p.serve,
@@ -181,7 +181,7 @@ func (p procedure) body(c *web.Call, compression string) (*web.Buffer, error) {
 	if err != nil || compression != gzipName {
 		return body, err
 	}
-	if err := c.Inflate(p.most); err != nil {
+	if err := c.Inflate(p.maxBytes); err != nil {
 		body.Release()
 		return nil, err
 	}
@@ -201,8 +201,8 @@ func (p procedure) check(c *web.Call, body []byte) error {
 		}
 		length -= prefix
 	}
-	if length > p.most {
-		return tooLarge(int64(p.most))
+	if length > p.maxBytes {
+		return tooLarge(int64(p.maxBytes))
 	}
 	if length == 0 && strings.HasSuffix(withoutParameters(kind), formatJSON) {
 		return badRequest("the message is empty, which isn't JSON")

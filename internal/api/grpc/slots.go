@@ -16,9 +16,9 @@ const (
 
 	// of the queries that wait: each counts with its pool and waitingBytes. About 1,000 small ones fit, and 250 of one
 	// client.
-	maxWaiting    = 16 << 20
-	maxWaitingOne = maxWaiting / 4 // of one client
-	waitingBytes  = 16 << 10       // what a call takes while it waits, at most
+	maxWaiting       = 16 << 20
+	maxWaitingClient = maxWaiting / 4 // of one client
+	waitingBytes     = 16 << 10       // what a call takes while it waits, at most
 
 	maxQueryWait = time.Minute
 )
@@ -26,10 +26,10 @@ const (
 // slots are permits of queries, of which few are held at the same time: to be in progress, or to go through tickets.
 // Other queries wait in a line. All methods may be called by several goroutines.
 type slots struct {
-	drained          <-chan struct{} // closed: those that wait end
-	most             int             // that are given out at a time
-	mostOfClient     int
-	mostOfConnection int
+	drained         <-chan struct{} // closed: those that wait end
+	limit           int             // slots given out at a time
+	clientLimit     int
+	connectionLimit int
 
 	mu          sync.Mutex
 	open        int // given out
@@ -42,8 +42,8 @@ type slots struct {
 
 // clientSlots are a client's part of the slots and of the line. It is removed with the client's last query.
 type clientSlots struct {
-	open, waiting int // queries
-	bytes         int // of those that wait
+	open  int // queries that have a slot
+	bytes int // of those that wait; each has some
 	// last is slots.entered after the client's last query that got a slot. A new client has one less than the value of
 	// when it came: it precedes the client that had just entered, and all that enter later.
 	last int
@@ -60,7 +60,7 @@ type waiter struct {
 func newSlots(drained <-chan struct{}) *slots {
 	return &slots{
 		drained: drained,
-		most:    maxQueries, mostOfClient: maxQueriesClient, mostOfConnection: maxQueriesConnection,
+		limit:   maxQueries, clientLimit: maxQueriesClient, connectionLimit: maxQueriesConnection,
 		clients: map[string]*clientSlots{}, connections: map[string]int{},
 	}
 }
@@ -69,7 +69,7 @@ func newSlots(drained <-chan struct{}) *slots {
 // which finish while the server drains.
 func newTurns(n int) *slots {
 	return &slots{
-		most: n, mostOfClient: n, mostOfConnection: n, clients: map[string]*clientSlots{}, connections: map[string]int{},
+		limit: n, clientLimit: n, connectionLimit: n, clients: map[string]*clientSlots{}, connections: map[string]int{},
 	}
 }
 
@@ -108,9 +108,9 @@ func (s *slots) add(w *waiter) bool {
 		s.clients[w.client] = c
 	}
 	s.line, s.bytes = append(s.line, w), s.bytes+w.bytes
-	c.waiting, c.bytes = c.waiting+1, c.bytes+w.bytes
+	c.bytes += w.bytes
 	s.fill()
-	if !w.waits() || s.bytes <= maxWaiting && c.bytes <= maxWaitingOne {
+	if !w.waits() || s.bytes <= maxWaiting && c.bytes <= maxWaitingClient {
 		return true
 	}
 	s.remove(w)
@@ -137,7 +137,7 @@ func (s *slots) leave(w *waiter) {
 
 // fill gives the free slots to queries in the line. The lock is held, as for all methods below.
 func (s *slots) fill() {
-	for s.open < s.most {
+	for s.open < s.limit {
 		w := s.next()
 		if w == nil {
 			return
@@ -157,7 +157,7 @@ func (s *slots) fill() {
 // entered first; of this client's queries, one of the connection with the fewest, the oldest first.
 func (s *slots) next() (next *waiter) {
 	for _, w := range s.line {
-		free := s.clients[w.client].open < s.mostOfClient && s.connections[w.connection] < s.mostOfConnection
+		free := s.clients[w.client].open < s.clientLimit && s.connections[w.connection] < s.connectionLimit
 		if free && (next == nil || s.compare(w, next) < 0) {
 			next = w
 		}
@@ -175,13 +175,12 @@ func (s *slots) compare(a, b *waiter) int {
 func (s *slots) remove(w *waiter) {
 	i := slices.Index(s.line, w)
 	s.line, s.bytes = slices.Delete(s.line, i, i+1), s.bytes-w.bytes
-	c := s.clients[w.client]
-	c.waiting, c.bytes = c.waiting-1, c.bytes-w.bytes
+	s.clients[w.client].bytes -= w.bytes
 }
 
 // forget removes a client without queries.
 func (s *slots) forget(client string) {
-	if c := s.clients[client]; c.open+c.waiting == 0 {
+	if c := s.clients[client]; c.open == 0 && c.bytes == 0 {
 		delete(s.clients, client)
 	}
 }

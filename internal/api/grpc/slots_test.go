@@ -107,10 +107,10 @@ func TestLine(t *testing.T) {
 		for i := range maxQueries {
 			require.NoError(t, <-enter(t.Context(), fmt.Sprint(i), maxWaiting), "what doesn't wait isn't counted")
 		}
-		require.Equal(t, errQueries, <-enter(t.Context(), "a", maxWaitingOne))
+		require.Equal(t, errQueries, <-enter(t.Context(), "a", maxWaitingClient))
 		var waiting []<-chan error
 		for _, client := range []string{"a", "b", "c", "d"} {
-			waiting = append(waiting, enter(t.Context(), client, maxWaitingOne-2*waitingBytes))
+			waiting = append(waiting, enter(t.Context(), client, maxWaitingClient-2*waitingBytes))
 			require.Equal(t, errQueries, <-enter(t.Context(), client, 1))
 			waiting = append(waiting, enter(t.Context(), client, 0))
 		}

@@ -65,9 +65,9 @@ func parseConnectTimeout(text string) (time.Duration, bool) {
 	return times(n, time.Millisecond), ok
 }
 
-func parseDigits(text string, most int) (int64, bool) {
+func parseDigits(text string, maxDigits int) (int64, bool) {
 	n, err := strconv.ParseUint(text, 10, 63)
-	return int64(n), err == nil && len(text) <= most
+	return int64(n), err == nil && len(text) <= maxDigits
 }
 
 // times returns n times unit, or the longest duration if that overflows.

@@ -117,7 +117,7 @@ func TestLineCountsFilters(t *testing.T) {
 			synctest.Wait()
 		}
 		const filterMemory = 146 // measured
-		assert.LessOrEqual(t, q.slots.waiting()*convert.MaxFilters*filterMemory, maxWaitingOne)
+		assert.LessOrEqual(t, q.slots.waiting()*convert.MaxFilters*filterMemory, maxWaitingClient)
 		assert.Equal(t, queries, maxQueriesConnection+q.slots.waiting()+1)
 		close(s.leave)
 		clients.Wait()
