@@ -28,7 +28,7 @@ const (
 	tableSize   = 0x20 // a change of the table's size
 
 	continued = 0x80  // in the rest of an integer: another byte follows
-	mostShift = 3 * 7 // of the rest of a length; servers refuse such strings
+	maxShift  = 3 * 7 // of the rest of a length; servers refuse such strings
 )
 
 // How many strings a field has.
@@ -80,7 +80,7 @@ func (f *fields) readByte(b byte) {
 		}
 	case lengthRest:
 		f.skip += int(b&^continued) << f.shift
-		f.shift = min(f.shift+7, mostShift)
+		f.shift = min(f.shift+7, maxShift)
 		if b&continued == 0 {
 			f.content()
 		}

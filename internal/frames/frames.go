@@ -1,6 +1,6 @@
-// Package frames limits the rate of HTTP/2 frames that a client sends on a connection. Libraries answer PING and SETTINGS,
-// decode headers and start requests that are reset at once, as fast as they arrive: net/http and grpc-go have neither a
-// limit nor a hook for this. A [Conn] reads and writes in between, after TLS, and copies nothing.
+// Package frames limits the rate of HTTP/2 frames that a client sends on a connection, since net/http and grpc-go
+// don't: docs/decisions/0011-guards-beside-the-libraries.md. A [Conn] reads and writes in between, after TLS, and copies
+// nothing.
 //
 // Each frame that a client sends has a price. A connection may spend a burst, then the rate, and what the server's
 // answers earn: so clients whose requests are answered are not limited, nor are those that send WINDOW_UPDATE frames to

@@ -14,8 +14,8 @@ import (
 )
 
 // SendAnswers returns a copy of a service's description whose unary methods send their answers themselves. A large one,
-// of [Count], is part of its call until it is written: grpc-go returns from a call earlier, and keeps its answer in memory
-// until the client has read it. The server needs [Codec], and has no interceptors for these methods.
+// of [Count], is part of its call until it is written. The server needs [Codec], and has no interceptors for these
+// methods.
 func SendAnswers(desc *grpc.ServiceDesc) *grpc.ServiceDesc {
 	made := *desc
 	made.Methods, made.Streams = nil, append([]grpc.StreamDesc(nil), desc.Streams...)

@@ -2,7 +2,8 @@
 //
 // A [Budget] is shared by all answers of a process, and each client has a share of it. A [Part] is the
 // memory of one answer: from when its size is known, if possible before its data is read from Redis, until it is written. Nothing
-// waits: what doesn't fit is refused. Answers of up to [Small] bytes are neither counted nor refused.
+// waits: what doesn't fit is refused. Answers of up to [Small] bytes are neither counted nor refused. The decision is
+// docs/decisions/0011-guards-beside-the-libraries.md.
 package unsent
 
 import (
