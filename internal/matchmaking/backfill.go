@@ -54,21 +54,22 @@ type Backfills interface {
 	BackfillSize(s *BackfillSpec) int
 	// Backfill reads a backfill, never from a replica. Errors: ErrNoBackfill.
 	Backfill(ctx context.Context, queue, id string) (Backfill, error)
-	// UpdateBackfill replaces the content of a backfill, but for its PersistentField, raises its generation by one, and
-	// releases its associated tickets. It doesn't extend its life. A repetition with the same Attempt changes nothing more. Errors:
-	// ErrNoBackfill, ErrBackfillExpired.
+	// UpdateBackfill replaces the content of a backfill, but for its PersistentField, raises its generation by one,
+	// and releases its associated tickets. It doesn't extend its life. A repetition with the same Attempt changes
+	// nothing more. Errors: ErrNoBackfill, ErrBackfillExpired.
 	UpdateBackfill(ctx context.Context, r UpdateBackfillRequest) (Backfill, error)
-	// DeleteBackfills removes backfills of a queue, and releases their associated tickets. Removing one that doesn't
-	// exist is no error. After an error some may be removed.
+	// DeleteBackfills removes backfills of a queue, and releases their associated tickets. Removing one that
+	// doesn't exist is no error. After an error some may be removed.
 	DeleteBackfills(ctx context.Context, queue string, ids []string) error
-	// DeleteNewBackfills is DeleteBackfills, for those that no match and no update has changed since they were created.
+	// DeleteNewBackfills is DeleteBackfills, for those that no match and no update has changed since they were
+	// created.
 	DeleteNewBackfills(ctx context.Context, queue string, ids []string) error
-	// AcknowledgeBackfill extends the life of a backfill, and assigns its associated tickets, in one step. Tickets that
-	// have ended, were released or belong to another match are left out. Afterwards none is associated. A repetition
-	// with the same MatchID returns the same tickets. Errors: ErrNoBackfill, ErrBackfillExpired.
+	// AcknowledgeBackfill extends the life of a backfill, and assigns its associated tickets, in one step. Tickets
+	// that have ended, were released or belong to another match are left out. Afterwards none is associated. A
+	// repetition with the same MatchID returns the same tickets. Errors: ErrNoBackfill, ErrBackfillExpired.
 	AcknowledgeBackfill(ctx context.Context, r AcknowledgeRequest) (Acknowledged, error)
-	// ExpireBackfills removes backfills whose life has ended, up to a limit, and releases their associated tickets. It
-	// returns how many it removed.
+	// ExpireBackfills removes backfills whose life has ended, up to a limit, and releases their associated tickets.
+	// It returns how many it removed.
 	ExpireBackfills(ctx context.Context, queue string, limit int) (removed int, err error)
 	// EachBackfill calls each with the backfills of a queue, in batches, until each returns an error. One that is
 	// created or removed meanwhile may be included or not.
@@ -112,11 +113,11 @@ type Acknowledged struct {
 
 // Fetches hands matches out to a queue's user.
 type Fetches interface {
-	// HandOut hands matches out. All tickets of a match are claimed, or none of them: each must be alive, unassigned,
-	// and not claimed. A match can create a backfill, or change one whose generation is the given one: then its tickets
-	// are associated with it. The matches are processed one after the other, independently: there is an outcome for
-	// each, in order, with an error of its own if the storage failed. A match without tickets is valid. A repetition
-	// returns the matches that it hands out again, unless their claims have ended.
+	// HandOut hands matches out. All tickets of a match are claimed, or none of them: each must be alive,
+	// unassigned, and not claimed. A match can create a backfill, or change one whose generation is the given one:
+	// then its tickets are associated with it. The matches are processed one after the other, independently: there
+	// is an outcome for each, in order, with an error of its own if the storage failed. A match without tickets is
+	// valid. A repetition returns the matches that it hands out again, unless their claims have ended.
 	HandOut(ctx context.Context, r HandOutRequest) []HandOutOutcome
 	// ReleaseFetched releases those of some tickets that were handed out; nil: all tickets of the queue. It leaves
 	// tickets that a director of the service has claimed.
@@ -130,8 +131,8 @@ func BackfillToken(id, token string) string { return "backfill." + id + "-" + to
 // HandOutRequest contains the matches to hand out.
 type HandOutRequest struct {
 	Queue string
-	// Token is new for every call except a repetition: a ULID. Release with it releases tickets of all matches without a
-	// backfill. A ticket that two matches share is only claimed for one of them.
+	// Token is new for every call except a repetition: a ULID. Release with it releases tickets of all matches
+	// without a backfill. A ticket that two matches share is only claimed for one of them.
 	Token        string
 	Hold         time.Duration // until the claims end: the queue's PendingTimeout
 	BackfillTTL  time.Duration // the queue's, for backfills that are created
@@ -162,17 +163,19 @@ type MatchBackfill struct {
 
 // HandOutOutcome is the result of HandOut for one match.
 type HandOutOutcome struct {
-	// Err is ErrBackfillChanged if the backfill has another generation, has ended, doesn't exist, or would have more
-	// than MaxBackfillTickets; ErrTooManyBackfills if it can't be created, and ErrNotHandedOut if there are Conflicts.
-	// Nothing was claimed or changed then. For any other error, a storage failure, the outcome is unknown.
+	// Err is ErrBackfillChanged if the backfill has another generation, has ended, doesn't exist, or would have
+	// more than MaxBackfillTickets; ErrTooManyBackfills if it can't be created, and ErrNotHandedOut if there are
+	// Conflicts. Nothing was claimed or changed then. For any other error, a storage failure, the outcome is
+	// unknown.
 	Err error
 	// Conflicts are the tickets that could not be claimed.
 	Conflicts []Conflict
 	// Held is when the claims end, or the life of the backfill if that is earlier: of the storage's clock, in
-	// milliseconds. Until then the tickets are in no other match, unless they are released, or the backfill is changed.
+	// milliseconds. Until then the tickets are in no other match, unless they are released, or the backfill is
+	// changed.
 	Held time.Time
-	// Left is the time until Held, when the storage decided.
-	Left time.Duration
+	// Remaining is the time until Held, when the storage decided.
+	Remaining time.Duration
 	// Backfill is the match's, as it is stored now; nil: it has none.
 	Backfill *Backfill
 }

@@ -74,13 +74,13 @@ func CheckDefinition(name string, text []byte) (Definition, []error) {
 	var faults []error
 	director := directorIn(text)
 	for _, member := range slices.Sorted(maps.Keys(members)) {
-		one := map[string]any{member: members[member]}
+		single := map[string]any{member: members[member]}
 		var of Definition
 		if director == DirectorUser {
 			of = UserDefinition(name)
 		}
 		var wrong *strictjson.Error
-		alone, failed := json.Marshal(one)
+		alone, failed := json.Marshal(single)
 		if failed == nil && errors.As(strictjson.Unmarshal(alone, &of, strictjson.NullIsUnset), &wrong) {
 			faults = append(faults, malformed(wrong))
 		}
@@ -114,11 +114,11 @@ func directorIn(text []byte) Director {
 
 // malformed returns an error with fault.SlugInvalidQueue that wraps wrong, which has the position in the text.
 func malformed(wrong *strictjson.Error) error {
-	told := &fault.Error{Kind: fault.Invalid, Slug: fault.SlugInvalidQueue, Field: wrong.Path, Detail: wrong.Error()}
+	clientErr := &fault.Error{Kind: fault.Invalid, Slug: fault.SlugInvalidQueue, Field: wrong.Path, Detail: wrong.Error()}
 	if wrong.Path == "" {
-		told.Detail = "the definition is malformed: " + wrong.Reason
+		clientErr.Detail = "the definition is malformed: " + wrong.Reason
 	}
-	return invalidKey{told: told, err: wrong}
+	return invalidKey{told: clientErr, err: wrong}
 }
 
 // A backfill lives for four fifths of the pending timeout, unless its queue says otherwise: as in Open Match it ends

@@ -152,12 +152,12 @@ func TestDefinitionOfText(t *testing.T) {
 
 func requireInvalidQueue(t *testing.T, err error, field, detail string) {
 	t.Helper()
-	var told *fault.Error
-	require.ErrorAs(t, err, &told)
-	require.Equal(t, fault.Invalid, told.Kind)
-	require.Equal(t, fault.SlugInvalidQueue, told.Slug)
-	require.Equal(t, field, told.Field)
-	require.Contains(t, told.Detail, detail)
+	var clientErr *fault.Error
+	require.ErrorAs(t, err, &clientErr)
+	require.Equal(t, fault.Invalid, clientErr.Kind)
+	require.Equal(t, fault.SlugInvalidQueue, clientErr.Slug)
+	require.Equal(t, field, clientErr.Field)
+	require.Contains(t, clientErr.Detail, detail)
 }
 
 func TestDefinitionsThatAreRefused(t *testing.T) {
@@ -241,8 +241,8 @@ func FuzzParseDefinition(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		d, err := matchmaking.ParseDefinition("q", text)
 		if err != nil {
-			var told *fault.Error
-			require.ErrorAs(t, err, &told)
+			var clientErr *fault.Error
+			require.ErrorAs(t, err, &clientErr)
 			return
 		}
 		written, err := json.Marshal(d)

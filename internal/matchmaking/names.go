@@ -46,8 +46,8 @@ var backfillIDs = base32.HexEncoding.WithPadding(base32.NoPadding)
 // NewBackfillID returns a unique ID for a backfill of a queue: a ULID in 26 digits and letters from 0 to v, a dot, and
 // the queue's name. IDs are in the order of their creation.
 func NewBackfillID(queue string) string {
-	made := ulid.Make()
-	return strings.ToLower(backfillIDs.EncodeToString(made[:])) + "." + queue
+	unique := ulid.Make()
+	return strings.ToLower(backfillIDs.EncodeToString(unique[:])) + "." + queue
 }
 
 // QueueOfBackfill returns the queue that is part of an ID from NewBackfillID. ok is false for any other ID.

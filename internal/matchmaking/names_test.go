@@ -47,10 +47,10 @@ func TestChosenIDs(t *testing.T) {
 		}
 		err := matchmaking.CheckChosenID(id)
 		require.Equal(t, chosen, err == nil, id)
-		var told *fault.Error
-		if errors.As(err, &told) {
-			require.Equal(t, fault.SlugInvalidTicket, told.Slug)
-			require.Equal(t, "id", told.Field)
+		var clientErr *fault.Error
+		if errors.As(err, &clientErr) {
+			require.Equal(t, fault.SlugInvalidTicket, clientErr.Slug)
+			require.Equal(t, "id", clientErr.Field)
 		}
 	}
 	require.Error(t, matchmaking.CheckChosenID("a b"))

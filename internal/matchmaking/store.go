@@ -30,19 +30,19 @@ type Store interface {
 
 // Creations creates tickets.
 type Creations interface {
-	// Create creates a ticket that can be matched. If the queue has a ticket with its ID, in any status, Create returns
-	// that ticket with created false; if that ticket waits, it belongs to this attempt from then on. Errors:
-	// ErrQueueFull, ErrUndone if the attempt or its epoch was undone, and ErrNotSent if ctx ended before a command was
-	// sent to the storage.
+	// Create creates a ticket that can be matched. If the queue has a ticket with its ID, in any status, Create
+	// returns that ticket with created false; if that ticket waits, it belongs to this attempt from then on.
+	// Errors: ErrQueueFull, ErrUndone if the attempt or its epoch was undone, and ErrNotSent if ctx ended before a
+	// command was sent to the storage.
 	Create(ctx context.Context, r CreateRequest) (t Ticket, created bool, err error)
 	// Size returns the number of bytes that Create stores for a spec.
 	Size(s *Spec) int
-	// Find is Create for an existing ticket. Errors: ErrNoTicket; after that no attempt with the request's epoch can
-	// create one for UndoneFor.
+	// Find is Create for an existing ticket. Errors: ErrNoTicket; after that no attempt with the request's epoch
+	// can create one for UndoneFor.
 	Find(ctx context.Context, r CreateRequest) (Ticket, error)
-	// Undo removes the ticket that an attempt created, as if it had never existed, unless it belongs to another attempt
-	// or no longer waits. If it does not exist, the attempt can't create it for UndoneFor, in case its command arrives
-	// late. Undo reports whether a ticket with the ID exists.
+	// Undo removes the ticket that an attempt created, as if it had never existed, unless it belongs to another
+	// attempt or no longer waits. If it does not exist, the attempt can't create it for UndoneFor, in case its
+	// command arrives late. Undo reports whether a ticket with the ID exists.
 	Undo(ctx context.Context, queue, id, attempt string) (exists bool, err error)
 	// Vacate reports whether a ticket with an ID exists. If none does, no attempt with the epoch can create one for
 	// UndoneFor.
@@ -58,10 +58,11 @@ type Tickets interface {
 	// error. Errors: ErrTicketMatched if the ticket is assigned, and nothing has changed; ErrNoTicket.
 	Cancel(ctx context.Context, r CancelRequest) error
 	// Delete is Cancel for a waiting ticket, which remains readable as cancelled for its CreateRequest.Keep. An
-	// assigned ticket is removed: neither it nor its assignment can be read any more. A message on its channel remains,
-	// or is still published. A ticket that is cancelled, has expired or doesn't exist isn't changed.
+	// assigned ticket is removed: neither it nor its assignment can be read any more. A message on its channel
+	// remains, or is still published. A ticket that is cancelled, has expired or doesn't exist isn't changed.
 	Delete(ctx context.Context, queue, id string) error
-	// Renew extends the life of waiting tickets to their TTL from now, up to the end of their Life. It ignores others.
+	// Renew extends the life of waiting tickets to their TTL from now, up to the end of their Life. It ignores
+	// others.
 	Renew(ctx context.Context, queue string, ids []string) error
 }
 
@@ -92,21 +93,20 @@ type Claims interface {
 	// tickets that another token holds until its deadline; tickets already held by this token get the new deadline.
 	// Errors: lease.ErrLost if r.Fence isn't that of the queue's lease, and nothing was claimed.
 	Claim(ctx context.Context, r ClaimRequest) (Claimed, error)
-	// Assign assigns all tickets of each match or none of them: each must be alive, unassigned, and held by the token
-	// before its deadline. With the fence of the queue's lease, an unclaimed ticket can be assigned too, and with Any
-	// each ticket that no director of the service has claimed. The matches
-	// are processed one after the other, independently: there is an outcome for each, in order, with an error of its
-	// own if the storage failed; a repetition then returns the actual outcome. A match that was assigned before
-	// succeeds again.
+	// Assign assigns all tickets of each match or none of them: each must be alive, unassigned, and held by the
+	// token before its deadline. With the fence of the queue's lease, an unclaimed ticket can be assigned too, and
+	// with Any each ticket that no director of the service has claimed. The matches are processed one after the
+	// other, independently: there is an outcome for each, in order, with an error of its own if the storage failed;
+	// a repetition then returns the actual outcome. A match that was assigned before succeeds again.
 	Assign(ctx context.Context, r AssignRequest) []AssignOutcome
 	// Release releases those of the tickets that this token holds.
 	Release(ctx context.Context, queue, token string, ids []string) error
-	// TakeOver ends the claims of earlier directors, those with a lower fence, on some tickets, so that those directors
-	// can't assign them anymore, and returns the tickets. Errors: lease.ErrLost if the fence isn't that of the queue's
-	// lease.
+	// TakeOver ends the claims of earlier directors, those with a lower fence, on some tickets, so that those
+	// directors can't assign them anymore, and returns the tickets. Errors: lease.ErrLost if the fence isn't that
+	// of the queue's lease.
 	TakeOver(ctx context.Context, queue string, fence uint64, ids []string) ([]string, error)
-	// Sweep removes tickets whose life has ended from the queue, if their players were notified, and lists others whose
-	// life has ended, up to a limit.
+	// Sweep removes tickets whose life has ended from the queue, if their players were notified, and lists others
+	// whose life has ended, up to a limit.
 	Sweep(ctx context.Context, queue string, notified []string, limit int) (Swept, error)
 }
 
@@ -162,12 +162,13 @@ type AssignTicket struct {
 
 // AssignOutcome is the result of Assign for one match.
 type AssignOutcome struct {
-	// Err is ErrNotAssigned, or lease.ErrLost if AssignRequest.Fence isn't that of the queue's lease; the match isn't
-	// assigned then. For any other error, a storage failure, the outcome is unknown: repeat the call.
+	// Err is ErrNotAssigned, or lease.ErrLost if AssignRequest.Fence isn't that of the queue's lease; the match
+	// isn't assigned then. For any other error, a storage failure, the outcome is unknown: repeat the call.
 	Err error
 	// Conflicts are the tickets that could not be assigned. If it isn't empty, nothing was assigned.
 	Conflicts []Conflict
-	// Entries are the entries of the outbox, in the order of Assignments: "" for a ticket without a channel. It is empty if an earlier call assigned the match.
+	// Entries are the entries of the outbox, in the order of Assignments: "" for a ticket without a channel. It is
+	// empty if an earlier call assigned the match.
 	Entries []string
 	// Waits are the waiting times of the tickets, in the order of Assignments. It is empty if Entries is.
 	Waits []time.Duration
@@ -192,34 +193,35 @@ const (
 
 // Leases decides which server directs a queue.
 type Leases interface {
-	// Leases returns the leases of queues, by queue name. Acquire returns ErrQueueIdle if no director holds the lease
-	// and the queue has neither tickets nor backfills nor outgoing assignments.
+	// Leases returns the leases of queues, by queue name. Acquire returns ErrQueueIdle if no director holds the
+	// lease and the queue has neither tickets nor backfills nor outgoing assignments.
 	Leases() lease.Store
 }
 
 // Feed notifies a director of changes to its queue's tickets.
 type Feed interface {
-	// Snapshot reads all waiting tickets, the oldest first, and the position in the changes from which they may have
-	// changed.
+	// Snapshot reads all waiting tickets, the oldest first, and the position in the changes from which they may
+	// have changed.
 	Snapshot(ctx context.Context, r WaitingRequest) (Snapshot, error)
 	// Waiting calls each with the waiting tickets, the oldest first, in batches of at most a hundred, until each
-	// returns an error. It holds only one batch in memory. A ticket that is added or removed meanwhile may be included
-	// or not.
+	// returns an error. It holds only one batch in memory. A ticket that is added or removed meanwhile may be
+	// included or not.
 	Waiting(ctx context.Context, r WaitingRequest, each func([]*Ticket) error) error
 	// Follow begins to read the changes of a queue after a position.
 	Follow(r ChangesRequest) Follower
 	// DropChanges removes all changes of a queue that nobody follows.
 	DropChanges(ctx context.Context, queue string) error
-	// Watch calls notify after one or several changes of a queue without a lease holder, until ctx ends. free reports
-	// that the lease of the queue may be free. While the connection is down calls are missed; each time it is
-	// established, notify is called with free set. notify must not block. Several goroutines may call it.
+	// Watch calls notify after one or several changes of a queue without a lease holder, until ctx ends. free
+	// reports that the lease of the queue may be free. While the connection is down calls are missed; each time it
+	// is established, notify is called with free set. notify must not block. Several goroutines may call it.
 	Watch(ctx context.Context, queue string, notify func(free bool))
 }
 
 // Follower reads the changes of a queue, each once and in order. It is not safe for concurrent use.
 type Follower interface {
-	// Next returns the changes after those that it has returned before. If there are none it waits for one for at most
-	// wait, and then returns none. Errors: ErrChangesLost if some changes are no longer stored: take a Snapshot.
+	// Next returns the changes after those that it has returned before. If there are none it waits for one for at
+	// most wait, and then returns none. Errors: ErrChangesLost if some changes are no longer stored: take a
+	// Snapshot.
 	Next(ctx context.Context, wait time.Duration) (Changes, error)
 	// Stop ends the follower and its subscription.
 	Stop()
@@ -275,8 +277,8 @@ type Change struct {
 
 // AssignedFeed notifies servers of the ends of tickets that their players wait for.
 type AssignedFeed interface {
-	// ListenAssigned calls l for the assigned or removed tickets of a queue, until stop is called. It returns at once.
-	// After stop has returned l isn't called anymore.
+	// ListenAssigned calls l for the assigned or removed tickets of a queue, until stop is called. It returns at
+	// once. After stop has returned l isn't called anymore.
 	ListenAssigned(queue string, l AssignedListener) (stop func())
 	// States reads the states of tickets, in order, never from a replica.
 	States(ctx context.Context, queue string, ids []string) ([]TicketState, error)
@@ -300,12 +302,12 @@ type TicketEnd struct {
 
 // TicketState is the state of a ticket as needed to wait for its assignment.
 type TicketState struct {
-	Created time.Time     // zero: it neither waits nor is assigned
-	Left    time.Duration // until its life ends, unless it is renewed, if it waits
-	Content string        // an Assignment as JSON, if it is assigned
+	Created   time.Time     // zero: it neither waits nor is assigned
+	Remaining time.Duration // until its life ends, unless it is renewed, if it waits
+	Content   string        // an Assignment as JSON, if it is assigned
 
-	// Unconfirmed is set if the ticket is assigned, but too few replicas have confirmed the assignment to send it to a
-	// player. Content is empty then.
+	// Unconfirmed is set if the ticket is assigned, but too few replicas have confirmed the assignment to send it
+	// to a player. Content is empty then.
 	Unconfirmed bool
 }
 
@@ -330,20 +332,20 @@ type OutboxEntry struct {
 
 // Matches reads assigned matches.
 type Matches interface {
-	// Match returns the record of a match, AssignMatch.Record, and its assignment time, to the microsecond. It can be
-	// read for AssignRequest.Keep after that, but at least for a minute. Errors: ErrNoMatch.
+	// Match returns the record of a match, AssignMatch.Record, and its assignment time, to the microsecond. It can
+	// be read for AssignRequest.Keep after that, but at least for a minute. Errors: ErrNoMatch.
 	Match(ctx context.Context, queue, id string) (record []byte, at time.Time, err error)
 }
 
 // Admin are the operations for operators.
 type Admin interface {
-	// Describe returns the state of a queue, with the given number of its last matches. A queue that never had a ticket
-	// is empty.
+	// Describe returns the state of a queue, with the given number of its last matches. A queue that never had a
+	// ticket is empty.
 	Describe(ctx context.Context, queue string, matches int) (QueueState, error)
 	// Definitions returns the stored definitions, unchanged, by queue name.
 	Definitions(ctx context.Context) (map[string][]byte, error)
-	// PutDefinition stores a queue's definition, and reports whether it is new. Errors: ErrTooManyQueues if it is new
-	// and there are r.Max others.
+	// PutDefinition stores a queue's definition, and reports whether it is new. Errors: ErrTooManyQueues if it is
+	// new and there are r.Max others.
 	PutDefinition(ctx context.Context, r PutRequest) (created bool, err error)
 	// DeleteDefinition removes a definition. Removing one that doesn't exist is no error.
 	DeleteDefinition(ctx context.Context, queue string) error
@@ -383,9 +385,9 @@ type RecentMatch struct {
 // for one life of the ticket's channel. The lookup is stored with the channels, since an ID and the life of its channel
 // change in one step. All methods may be called by many goroutines.
 type Lookup interface {
-	// Reserve assigns an ID to a queue: it begins a life of the ticket's channel, with the subscriber Subscriber at the
-	// channel's clock. If the ID belongs to a queue in a life other than the one that the reservation replaces, nothing
-	// changes. Reserve returns the current owner of the ID.
+	// Reserve assigns an ID to a queue: it begins a life of the ticket's channel, with the subscriber Subscriber at
+	// the channel's clock. If the ID belongs to a queue in a life other than the one that the reservation replaces,
+	// nothing changes. Reserve returns the current owner of the ID.
 	Reserve(ctx context.Context, r Reservation) (Owner, error)
 	// Owner returns the owner of an ID. Errors: ErrNoTicket.
 	Owner(ctx context.Context, ticketID string) (Owner, error)
@@ -418,7 +420,7 @@ type Subscriptions interface {
 	// Unsubscribe removes the subscriber of a ticket's channel, which ends its waiting fetches. It succeeds if the
 	// subscriber does not exist.
 	//
-	// If the channel is in a life later than the ticket's epoch, nothing is removed; an epoch of zero means that the
-	// ticket's ID is never reused.
+	// If the channel is in a life later than the ticket's epoch, nothing is removed; an epoch of zero means that
+	// the ticket's ID is never reused.
 	Unsubscribe(ctx context.Context, ticketID string, epoch ulid.ULID) error
 }

@@ -94,12 +94,12 @@ var withAny sync.Map
 
 // containsAny reports whether a message of a type, or a message in it, can be an Any.
 func containsAny(d protoreflect.MessageDescriptor) bool {
-	known, ok := withAny.Load(d.FullName())
+	contains, ok := withAny.Load(d.FullName())
 	if !ok {
-		known = findAny(d, map[protoreflect.FullName]bool{})
-		withAny.Store(d.FullName(), known)
+		contains = findAny(d, map[protoreflect.FullName]bool{})
+		withAny.Store(d.FullName(), contains)
 	}
-	return known.(bool)
+	return contains.(bool)
 }
 
 // findAny is containsAny, except for the types in seen.

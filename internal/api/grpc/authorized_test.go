@@ -204,9 +204,10 @@ func TestEveryMethodIsClosed(t *testing.T) {
 func (h *harness) created(f openmatch.FrontendServiceClient, credential string, kv ...string) (id, token string) {
 	h.t.Helper()
 	var header metadata.MD
-	made, err := f.CreateTicket(h.as(credential, kv...), &openmatch.CreateTicketRequest{Ticket: &openmatch.Ticket{}}, grpcgo.Header(&header))
+	created, err := f.CreateTicket(h.as(credential, kv...),
+		&openmatch.CreateTicketRequest{Ticket: &openmatch.Ticket{}}, grpcgo.Header(&header))
 	require.NoError(h.t, err)
-	return made.GetId(), strings.Join(header.Get("Tidemark-Ticket-Token"), "")
+	return created.GetId(), strings.Join(header.Get("Tidemark-Ticket-Token"), "")
 }
 
 // reaches returns the result codes of the calls about a ticket: of GetTicket, WatchAssignments, DeindexTicket and
@@ -264,7 +265,7 @@ func TestTokensOfTickets(t *testing.T) {
 	h, _ := closed(t)
 	for _, protocol := range servertest.Protocols {
 		f := h.frontend(protocol)
-		mine, token := h.created(f, "back")
+		own, token := h.created(f, "back")
 		other, _ := h.created(f, "back")
 		hers, _ := h.created(f, "ann")
 		require.NotEmpty(t, token)
@@ -272,9 +273,9 @@ func TestTokensOfTickets(t *testing.T) {
 		require.Equal(t, nothingAtAll, h.reaches(f, token, hers))
 		_, err := f.CreateTicket(h.as(token), &openmatch.CreateTicketRequest{Ticket: &openmatch.Ticket{}})
 		require.Equal(t, codes.PermissionDenied, status.Code(err))
-		require.Equal(t, codes.Unauthenticated, h.reaches(f, token+"A", mine)[0])
-		h.matches.assign(mine, "host:1")
-		require.Equal(t, [4]codes.Code{}, h.reaches(f, token, mine), protocol.Name)
+		require.Equal(t, codes.Unauthenticated, h.reaches(f, token+"A", own)[0])
+		h.matches.assign(own, "host:1")
+		require.Equal(t, [4]codes.Code{}, h.reaches(f, token, own), protocol.Name)
 
 		named, early := h.created(f, "back", "tidemark-ticket-id", "named")
 		_, err = f.GetTicket(h.as(early), &openmatch.GetTicketRequest{TicketId: named})
@@ -303,10 +304,10 @@ func TestTicketsOfQueues(t *testing.T) {
 	for _, protocol := range servertest.Protocols {
 		f, q := h.frontend(protocol), openmatch.NewQueryServiceClient(h.dial(protocol))
 		for queue, want := range map[string]codes.Code{"duel": codes.OK, "race": codes.PermissionDenied, "Duel": codes.PermissionDenied, "": codes.PermissionDenied} {
-			made := h.matches.made
+			created := h.matches.created
 			_, err := f.CreateTicket(h.as("duel", "tidemark-queue", queue), &openmatch.CreateTicketRequest{Ticket: &openmatch.Ticket{}})
 			require.Equal(t, want, status.Code(err), "%s %s", protocol.Name, queue)
-			require.Equal(t, want == codes.OK, h.matches.made > made)
+			require.Equal(t, want == codes.OK, h.matches.created > created)
 			for _, pool := range []*openmatch.Pool{{}, racers} {
 				tickets, err := q.QueryTickets(h.as("duel", "tidemark-queue", queue), &openmatch.QueryTicketsRequest{Pool: pool})
 				if err == nil {

@@ -58,8 +58,8 @@ func (b *backendService) FetchMatches(
 	case request.GetProfile() == nil:
 		return badRequest(".profile is required")
 	}
-	kind, known := functionKinds[request.GetConfig().GetType()]
-	if !known {
+	kind, seen := functionKinds[request.GetConfig().GetType()]
+	if !seen {
 		return badRequest("provided match function type is not supported")
 	}
 	profile, err := proto.Marshal(request.GetProfile())
@@ -98,8 +98,8 @@ func matchMessage(m backend.Match) (*openmatch.Match, error) {
 	if err := proto.Unmarshal(m.Content, match); err != nil {
 		return nil, fmt.Errorf("decode a match: %w", err)
 	}
-	if b, made := match.GetBackfill(), m.Created; b != nil && made != nil {
-		b.Id, b.CreateTime, b.Generation = made.ID, timestamppb.New(made.CreateTime), made.Generation
+	if b, created := match.GetBackfill(), m.Created; b != nil && created != nil {
+		b.Id, b.CreateTime, b.Generation = created.ID, timestamppb.New(created.CreateTime), created.Generation
 	}
 	return match, nil
 }
@@ -134,19 +134,19 @@ func (b *backendService) AssignTickets(
 
 // checkGroups refuses the same groups as Open Match, with the same texts.
 func checkGroups(groups []*openmatch.AssignmentGroup) error {
-	known := map[string]bool{}
+	seen := map[string]bool{}
 	for _, g := range groups {
 		if g.GetAssignment() == nil {
 			return badRequest("AssignmentGroup.Assignment is required")
 		}
 		for _, id := range g.GetTicketIds() {
-			if known[id] {
+			if seen[id] {
 				return badRequest(fmt.Sprintf("Ticket id %s is assigned multiple times in one assign tickets call", id))
 			}
-			known[id] = true
+			seen[id] = true
 		}
 	}
-	if len(groups) > 0 && len(known) == 0 {
+	if len(groups) > 0 && len(seen) == 0 {
 		return badRequest("AssignmentGroupTicketIds is empty")
 	}
 	return nil

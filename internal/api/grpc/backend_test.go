@@ -172,16 +172,16 @@ func TestCancelledFetches(t *testing.T) {
 	t.Parallel()
 	h := start(t)
 	for _, p := range servertest.Protocols {
-		begun, ended := make(chan struct{}), make(chan struct{})
+		started, ended := make(chan struct{}), make(chan struct{})
 		h.matches.director.fetch = func(ctx context.Context, _ backend.FetchRequest, _ func(backend.Match) error) error {
-			close(begun)
+			close(started)
 			<-ctx.Done()
 			close(ended)
 			return ctx.Err()
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() {
-			<-begun
+			<-started
 			cancel()
 		}()
 		_, err := fetch(ctx, t, h.backend(p), aFetch())
@@ -217,9 +217,9 @@ func TestManyFetches(t *testing.T) {
 	t.Parallel()
 	h := start(t)
 	const fetches = 250
-	begun, leave := make(chan struct{}), make(chan struct{})
+	started, leave := make(chan struct{}), make(chan struct{})
 	h.matches.director.fetch = func(_ context.Context, _ backend.FetchRequest, _ func(backend.Match) error) error {
-		begun <- struct{}{}
+		started <- struct{}{}
 		<-leave
 		return nil
 	}
@@ -234,7 +234,7 @@ func TestManyFetches(t *testing.T) {
 				}()
 			}
 		}
-		<-begun
+		<-started
 	}
 	_, err := fetch(t.Context(), t, h.backend(servertest.Native), aFetch())
 	isError(t, err, codes.ResourceExhausted,

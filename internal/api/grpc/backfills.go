@@ -19,10 +19,10 @@ import (
 func (f *frontend) CreateBackfill(
 	ctx context.Context, request *openmatch.CreateBackfillRequest,
 ) (*openmatch.Backfill, error) {
-	switch asked := request.GetBackfill(); {
-	case asked == nil:
+	switch backfill := request.GetBackfill(); {
+	case backfill == nil:
 		return nil, badRequest(".backfill is required")
-	case asked.GetCreateTime() != nil:
+	case backfill.GetCreateTime() != nil:
 		return nil, badRequest("backfills cannot be created with create time set")
 	}
 	b, err := f.backfills.CreateBackfill(ctx, service.NewBackfill{
@@ -50,19 +50,19 @@ func (f *frontend) GetBackfill(
 func (f *frontend) UpdateBackfill(
 	ctx context.Context, request *openmatch.UpdateBackfillRequest,
 ) (*openmatch.Backfill, error) {
-	asked := request.GetBackfill()
+	backfill := request.GetBackfill()
 	switch {
-	case asked == nil:
+	case backfill == nil:
 		return nil, badRequest(".backfill is required")
-	case asked.GetId() == "":
+	case backfill.GetId() == "":
 		return nil, badRequest("backfill ID should exist")
 	}
-	b, err := f.backfills.UpdateBackfill(ctx, asked.GetId(), convert.ToBackfillSpec(asked))
+	b, err := f.backfills.UpdateBackfill(ctx, backfill.GetId(), convert.ToBackfillSpec(backfill))
 	switch {
 	case errors.Is(err, matchmaking.ErrBackfillExpired):
-		return nil, status.Errorf(codes.FailedPrecondition, "can not update an expired backfill, id: %s", asked.GetId())
+		return nil, status.Errorf(codes.FailedPrecondition, "can not update an expired backfill, id: %s", backfill.GetId())
 	case err != nil:
-		return nil, orNoBackfill(asked.GetId(), err)
+		return nil, orNoBackfill(backfill.GetId(), err)
 	}
 	return convert.FromBackfill(&b), nil
 }

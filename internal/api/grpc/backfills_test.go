@@ -50,12 +50,12 @@ func (b *backfills) do(id string, change func(*matchmaking.Backfill)) (matchmaki
 func (b *backfills) CreateBackfill(_ context.Context, n service.NewBackfill) (matchmaking.Backfill, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	made := &matchmaking.Backfill{
+	created := &matchmaking.Backfill{
 		ID: fmt.Sprintf("b%d.%s", len(b.all), n.Queue), Queue: n.Queue, BackfillSpec: n.Spec,
 		CreateTime: time.Now().UTC().Truncate(time.Microsecond), Generation: 1,
 	}
-	b.all = append(b.all, made)
-	return *made, b.fail
+	b.all = append(b.all, created)
+	return *created, b.fail
 }
 
 func (b *backfills) Backfill(_ context.Context, id string) (matchmaking.Backfill, error) {
@@ -102,27 +102,28 @@ func TestBackfills(t *testing.T) {
 			Extensions:      map[string]*anypb.Any{"x": packed(t, structpb.NewNumberValue(1))},
 			PersistentField: map[string]*anypb.Any{"p": packed(t, structpb.NewNumberValue(2))},
 		}
-		made, err := f.CreateBackfill(h.inQueue("q"), &openmatch.CreateBackfillRequest{Backfill: sent})
+		created, err := f.CreateBackfill(h.inQueue("q"), &openmatch.CreateBackfillRequest{Backfill: sent})
 		require.NoError(t, err)
-		sent.Id, sent.Generation, sent.CreateTime = made.GetId(), 1, made.GetCreateTime()
-		require.True(t, proto.Equal(sent, made), "%v", made)
-		require.True(t, strings.HasSuffix(made.GetId(), ".q"))
-		got, err := f.GetBackfill(t.Context(), &openmatch.GetBackfillRequest{BackfillId: made.GetId()})
+		sent.Id, sent.Generation, sent.CreateTime = created.GetId(), 1, created.GetCreateTime()
+		require.True(t, proto.Equal(sent, created), "%v", created)
+		require.True(t, strings.HasSuffix(created.GetId(), ".q"))
+		got, err := f.GetBackfill(t.Context(), &openmatch.GetBackfillRequest{BackfillId: created.GetId()})
 		require.NoError(t, err)
-		require.True(t, proto.Equal(made, got), "%v", got)
+		require.True(t, proto.Equal(created, got), "%v", got)
 
 		changed := &openmatch.Backfill{
-			Id: made.GetId(), Generation: 42,
+			Id: created.GetId(), Generation: 42,
 			PersistentField: map[string]*anypb.Any{"p": packed(t, structpb.NewNumberValue(3))},
 		}
 		updated, err := f.UpdateBackfill(t.Context(), &openmatch.UpdateBackfillRequest{Backfill: changed})
 		require.NoError(t, err)
-		changed.Generation, changed.CreateTime, changed.PersistentField = 2, made.GetCreateTime(), sent.GetPersistentField()
+		changed.Generation, changed.CreateTime = 2, created.GetCreateTime()
+		changed.PersistentField = sent.GetPersistentField()
 		require.True(t, proto.Equal(changed, updated), "%v", updated)
 
 		h.matches.backfills.tickets = []matchmaking.Ticket{{ID: "t", Assignment: &matchmaking.Assignment{Connection: "h:1"}}}
 		done, err := f.AcknowledgeBackfill(t.Context(), &openmatch.AcknowledgeBackfillRequest{
-			BackfillId: made.GetId(),
+			BackfillId: created.GetId(),
 			Assignment: &openmatch.Assignment{Connection: "h:1", Extensions: sent.GetExtensions()},
 		})
 		require.NoError(t, err)
@@ -131,7 +132,7 @@ func TestBackfills(t *testing.T) {
 		require.Equal(t, "h:1", h.matches.backfills.assigned.Connection)
 		require.Contains(t, h.matches.backfills.assigned.Extensions, "x")
 		for range 2 {
-			_, err = f.DeleteBackfill(t.Context(), &openmatch.DeleteBackfillRequest{BackfillId: made.GetId()})
+			_, err = f.DeleteBackfill(t.Context(), &openmatch.DeleteBackfillRequest{BackfillId: created.GetId()})
 			require.NoError(t, err)
 		}
 	}
@@ -230,10 +231,10 @@ func TestJSONOfBackfills(t *testing.T) {
 	t.Parallel()
 	h := start(t)
 	const at = "/v1/frontendservice/backfills"
-	made := h.answers(200, "POST", at, `{"backfill":{"search_fields":{"tags":["eu"]}}}`)
-	id := made["id"].(string)
-	require.Equal(t, "1", made["generation"])
-	require.Equal(t, made, h.answers(200, "GET", at+"/"+id, ""))
+	created := h.answers(200, "POST", at, `{"backfill":{"search_fields":{"tags":["eu"]}}}`)
+	id := created["id"].(string)
+	require.Equal(t, "1", created["generation"])
+	require.Equal(t, created, h.answers(200, "GET", at+"/"+id, ""))
 	require.Equal(t, "2", h.answers(200, "PATCH", at, `{"backfill":{"id":"`+id+`"}}`)["generation"])
 	done := h.answers(200, "POST", at+"/"+id+"/acknowledge", `{"assignment":{"connection":"h:1"}}`)
 	require.Equal(t, id, done["backfill"].(map[string]any)["id"])

@@ -29,8 +29,8 @@ type serving struct {
 }
 
 // connectHandler returns the handler of a method for the protocols Connect, gRPC and gRPC-Web. Requests may have
-// messages of maxBytes, also when they are decompressed. Answers aren't compressed. byGet is set if Connect's clients may
-// call it by GET.
+// messages of maxBytes, also when they are decompressed. Answers aren't compressed. byGet is set if Connect's clients
+// may call it by GET.
 func (s *Services) connectHandler(path string, m serving, maxBytes int, byGet bool) http.Handler {
 	options := []connect.HandlerOption{
 		connect.WithReadMaxBytes(maxBytes),

@@ -14,9 +14,9 @@ func TestFetchesAreShared(t *testing.T) {
 	f := &fetches{clients: map[string]fetching{}}
 	var leave []func()
 	enter := func(client string, size int) error {
-		left, err := f.enter(client, size)
+		release, err := f.enter(client, size)
 		if err == nil {
-			leave = append(leave, left)
+			leave = append(leave, release)
 		}
 		return err
 	}
@@ -35,8 +35,8 @@ func TestFetchesAreShared(t *testing.T) {
 		require.NoError(t, enter(fmt.Sprint("client", len(leave)), 0))
 	}
 	require.Equal(t, errFetches, enter("another", 0), "all calls are taken")
-	for _, left := range leave {
-		left()
+	for _, release := range leave {
+		release()
 	}
 	require.Empty(t, f.clients)
 	require.Zero(t, f.all)

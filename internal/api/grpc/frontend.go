@@ -56,21 +56,21 @@ var errDraining = status.Error(codes.Unavailable, web.ErrDraining.Detail)
 func (f *frontend) CreateTicket(
 	ctx context.Context, request *openmatch.CreateTicketRequest,
 ) (*openmatch.Ticket, error) {
-	asked := request.GetTicket()
-	if err := checkTicket(asked); err != nil {
+	ticket := request.GetTicket()
+	if err := checkTicket(ticket); err != nil {
 		return nil, err
 	}
 	withMatch, err := wantsMatch(ctx)
 	if err != nil {
 		return nil, err
 	}
-	spec, err := convert.ToSpec(asked)
+	spec, err := convert.ToSpec(ticket)
 	if err != nil {
 		return nil, err
 	}
 	t, created, err := f.tickets.Create(ctx, service.NewTicket{
 		Queue: queueOf(ctx), ID: metadataOf(ctx, metadataTicketID), Spec: spec,
-		Owner: access.From(ctx).User(), PersistentTTL: convert.TTLOf(asked), NoChannel: true,
+		Owner: access.From(ctx).User(), PersistentTTL: convert.TTLOf(ticket), NoChannel: true,
 	})
 	if err != nil {
 		return nil, err
@@ -81,8 +81,8 @@ func (f *frontend) CreateTicket(
 	if !created {
 		return ticketMessage(&t, withMatch), nil
 	}
-	asked.Id, asked.CreateTime = t.ID, timestamppb.New(t.CreateTime)
-	return asked, nil
+	ticket.Id, ticket.CreateTime = t.ID, timestamppb.New(t.CreateTime)
+	return ticket, nil
 }
 
 // queueOf returns the queue of a call from the client's metadata, or the default one.

@@ -54,8 +54,8 @@ type Backfills interface {
 
 // Director are the operations of users who direct queues.
 type Director interface {
-	// Fetch runs a match function, and calls each with the accepted matches, one after the other. The tickets of matches
-	// for which each wasn't called, or returned an error, are released.
+	// Fetch runs a match function, and calls each with the accepted matches, one after the other. The tickets of
+	// matches for which each wasn't called, or returned an error, are released.
 	Fetch(ctx context.Context, r backend.FetchRequest, each func(backend.Match) error) error
 	// AssignTickets assigns tickets of a queue, and returns those that were not assigned.
 	AssignTickets(ctx context.Context, queue string, groups []service.AssignmentGroup) ([]service.AssignmentFailure, error)
@@ -171,15 +171,15 @@ func (s *Services) GetServiceInfo() map[string]grpc.ServiceInfo {
 // server returns a server of all services for the listener of gRPC.
 func (s *Services) server(options ...grpc.ServerOption) *grpc.Server {
 	stray := &method{counts: s.router.Stray(), router: s.router}
-	made := grpc.NewServer(append(options,
+	server := grpc.NewServer(append(options,
 		grpc.ForceServerCodecV2(grpcserver.Codec()), grpc.MaxRecvMsgSize(s.limits.MessageBytes),
 		grpc.MaxSendMsgSize(max(largestAnswer, s.limits.MessageBytes+largestOverhead)),
 		grpc.UnknownServiceHandler(stray.stream(unknown)),
 	)...)
 	for _, service := range s.served {
-		made.RegisterService(grpcserver.SendAnswers(s.around(service.desc, false)), service.impl)
+		server.RegisterService(grpcserver.SendAnswers(s.around(service.desc, false)), service.impl)
 	}
-	return made
+	return server
 }
 
 // around returns the description of a service whose calls are checked and counted. onRoutes is set for the HTTP port.

@@ -111,9 +111,9 @@ func (h *harness) dial(p servertest.Protocol) grpcgo.ClientConnInterface {
 func (h *harness) create(f openmatch.FrontendServiceClient, ticket *openmatch.Ticket, kv ...string) *openmatch.Ticket {
 	h.t.Helper()
 	ctx := metadata.AppendToOutgoingContext(h.t.Context(), kv...)
-	made, err := f.CreateTicket(ctx, &openmatch.CreateTicketRequest{Ticket: ticket})
+	created, err := f.CreateTicket(ctx, &openmatch.CreateTicketRequest{Ticket: ticket})
 	require.NoError(h.t, err)
-	return made
+	return created
 }
 
 // newID creates a ticket, and returns its ID.
@@ -150,7 +150,7 @@ type matches struct {
 	waiting     int          // calls of Await
 	fail        func() error // of all calls that can fail; nil: they succeed
 	tickets     map[string]*matchmaking.Ticket
-	made        int // tickets
+	created     int // tickets
 	definitions []matchmaking.Definition
 	walking     func() // called before a queue's tickets are read; may be nil
 	creating    func() // called before a ticket is created; may be nil
@@ -181,9 +181,9 @@ func (m *matches) Create(_ context.Context, n service.NewTicket) (created matchm
 			return nil
 		}
 		isNew = true
-		m.made++
+		m.created++
 		created = matchmaking.Ticket{
-			ID: cmp.Or(n.ID, fmt.Sprintf("t%d", m.made)), Queue: n.Queue, Spec: n.Spec, Owner: n.Owner,
+			ID: cmp.Or(n.ID, fmt.Sprintf("t%d", m.created)), Queue: n.Queue, Spec: n.Spec, Owner: n.Owner,
 			CreateTime: time.Now().UTC().Truncate(time.Microsecond), Status: matchmaking.Searching,
 		}
 		kept := created

@@ -187,7 +187,7 @@ type jsonStream struct {
 	ctx               context.Context //nolint:containedctx // of the call, as in grpc-go
 	response          http.ResponseWriter
 	read              func(*grpcserver.Received) // reads the request; nil: it has been read
-	begun             bool
+	started           bool
 }
 
 // Context returns the context of the call, with the request's headers as metadata.
@@ -217,8 +217,8 @@ func (s *jsonStream) SendMsg(message any) error {
 
 // write writes a part of the answer. The first part decides the status.
 func (s *jsonStream) write(code int, data []byte) error {
-	if !s.begun {
-		s.begun = true
+	if !s.started {
+		s.started = true
 		s.response.Header().Set(headerContentType, wire.MediaJSON)
 		s.response.WriteHeader(code)
 	}

@@ -63,13 +63,13 @@ func TestJSONPaths(t *testing.T) {
 	t.Parallel()
 	h := start(t)
 	const tickets = "/v1/frontendservice/tickets"
-	made := h.answers(200, "POST", tickets, `{"ticket":{"searchFields":{"tags":["eu"]}}}`)
-	id := made["id"].(string)
+	created := h.answers(200, "POST", tickets, `{"ticket":{"searchFields":{"tags":["eu"]}}}`)
+	id := created["id"].(string)
 	require.Equal(t, "q", h.matches.get(id).Queue)
 	require.Equal(t, map[string]any{
-		"id": id, "create_time": made["create_time"], "search_fields": map[string]any{"tags": []any{"eu"}},
-	}, made, "the names of the .proto files, and no empty fields")
-	require.Equal(t, made, h.answers(200, "GET", tickets+"/"+id, ""))
+		"id": id, "create_time": created["create_time"], "search_fields": map[string]any{"tags": []any{"eu"}},
+	}, created, "the names of the .proto files, and no empty fields")
+	require.Equal(t, created, h.answers(200, "GET", tickets+"/"+id, ""))
 
 	h.matches.assign(id, "host:1")
 	watch := h.send("GET", tickets+"/"+id+"/assignments", "")
@@ -181,8 +181,9 @@ func TestJSONOfWhatItCannotRepresent(t *testing.T) {
 		"nan":       map[string]any{"@type": "type.googleapis.com/google.protobuf.Value", "value": "EQAAAAAAAPh/"},
 		"fine":      map[string]any{"@type": "type.googleapis.com/google.protobuf.Int64Value", "value": "5"},
 	}
-	made := h.create(h.frontend(servertest.GRPC), &openmatch.Ticket{Extensions: odd, PersistentField: odd}, "tidemark-queue", "q")
-	read := h.answers(200, "GET", "/v1/frontendservice/tickets/"+made.GetId(), "")
+	created := h.create(h.frontend(servertest.GRPC), &openmatch.Ticket{Extensions: odd, PersistentField: odd},
+		"tidemark-queue", "q")
+	read := h.answers(200, "GET", "/v1/frontendservice/tickets/"+created.GetId(), "")
 	require.Equal(t, want, read["extensions"])
 	require.Equal(t, want, read["persistent_field"])
 	h.answers(200, "POST", "/v1/frontendservice/tickets", `{"ticket":{}}`)
@@ -203,14 +204,14 @@ func TestJSONOfAnysInAnys(t *testing.T) {
 	ticket, err := anypb.New(&openmatch.Ticket{Extensions: map[string]*anypb.Any{"inner": number}})
 	require.NoError(t, err)
 	all := map[string]*anypb.Any{"inner": inner, "ticket": ticket, "number": number}
-	made := h.create(h.frontend(servertest.GRPC), &openmatch.Ticket{Extensions: all}, "tidemark-queue", "q")
+	created := h.create(h.frontend(servertest.GRPC), &openmatch.Ticket{Extensions: all}, "tidemark-queue", "q")
 	opaque := func(a *anypb.Any) map[string]any {
 		return map[string]any{"@type": a.GetTypeUrl(), "value": base64.StdEncoding.EncodeToString(a.GetValue())}
 	}
 	want := map[string]any{
 		"inner": opaque(inner), "ticket": opaque(ticket), "number": map[string]any{"@type": number.GetTypeUrl(), "value": "5"},
 	}
-	read := h.answers(200, "GET", "/v1/frontendservice/tickets/"+made.GetId(), "")
+	read := h.answers(200, "GET", "/v1/frontendservice/tickets/"+created.GetId(), "")
 	require.Equal(t, want, read["extensions"])
 	page := h.answers(200, "POST", "/v1/queryservice/tickets:query", `{"pool":{}}`)["result"].(map[string]any)["tickets"]
 	require.Equal(t, []any{read}, page)

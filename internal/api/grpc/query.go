@@ -143,23 +143,23 @@ type walked[T any] struct {
 
 // walk sends the tickets or backfills of a pool. It keeps a batch of them in memory at a time, and counts each after
 // the first as another request.
-func walk[T any](ctx context.Context, q *query, asked *openmatch.Pool, all walked[T], answer pages[T]) error {
-	if asked == nil {
+func walk[T any](ctx context.Context, q *query, request *openmatch.Pool, all walked[T], answer pages[T]) error {
+	if request == nil {
 		return badRequest(".pool is required")
 	}
-	pool, err := convert.ToPool(asked)
+	pool, err := convert.ToPool(request)
 	if err != nil {
 		return err
 	}
 	queue := metadataOf(ctx, metadataQueue)
 	if queue == "" {
-		queue = q.queueOf(asked)
+		queue = q.queueOf(request)
 	}
 	if err := q.router.Guard().Check(ctx, access.From(ctx), access.Queue, access.Resource{Queue: queue}); err != nil {
 		return err
 	}
 	client, connection := clientAndConnection(ctx, q.router)
-	leave, err := q.slots.enter(ctx, client, connection, sizeOf(asked))
+	leave, err := q.slots.enter(ctx, client, connection, sizeOf(request))
 	if err != nil {
 		return err
 	}
@@ -243,10 +243,10 @@ func clientAndConnection(ctx context.Context, router *web.Router) (client, conne
 }
 
 // queueOf returns the queue whose profile has the pool, or the default queue if none has it.
-func (q *query) queueOf(asked *openmatch.Pool) string {
+func (q *query) queueOf(request *openmatch.Pool) string {
 	for _, d := range q.queues.Definitions() {
 		for _, pool := range d.Profile.Pools {
-			if pool.Name == asked.GetName() && proto.Equal(convert.FromPool(pool), asked) {
+			if pool.Name == request.GetName() && proto.Equal(convert.FromPool(pool), request) {
 				return d.Name
 			}
 		}

@@ -79,9 +79,9 @@ func TestQueryFindsTheQueue(t *testing.T) {
 		{Name: "b", Profile: matchmaking.Profile{Pools: []matchmaking.Pool{{Name: "all"}, skilled}}},
 	}
 	f := h.frontend(servertest.GRPC)
-	made := map[string]string{}
+	created := map[string]string{}
 	for _, queue := range []string{"a", "b", "default"} {
-		made[queue] = h.create(f, &openmatch.Ticket{
+		created[queue] = h.create(f, &openmatch.Ticket{
 			SearchFields: &openmatch.SearchFields{DoubleArgs: map[string]float64{"skill": 7}},
 		}, "Tidemark-Queue", queue).GetId()
 		h.create(f, &openmatch.Ticket{}, "Tidemark-Queue", queue)
@@ -94,8 +94,9 @@ func TestQueryFindsTheQueue(t *testing.T) {
 		found int
 		first string // of those found
 	}{
-		{pool, "", 1, made["b"]}, {pool, "a", 1, made["a"]}, {pool, "b", 1, made["b"]}, {pool, "default", 1, made["default"]},
-		{renamed, "", 1, made["default"]}, {&openmatch.Pool{}, "", 2, made["default"]},
+		{pool, "", 1, created["b"]}, {pool, "a", 1, created["a"]}, {pool, "b", 1, created["b"]},
+		{pool, "default", 1, created["default"]},
+		{renamed, "", 1, created["default"]}, {&openmatch.Pool{}, "", 2, created["default"]},
 		{&openmatch.Pool{Name: "nobody", TagPresentFilters: []*openmatch.TagPresentFilter{{Tag: "x"}}}, "", 0, ""},
 	} {
 		ids, pages, err := h.ids(c.pool, c.queue)

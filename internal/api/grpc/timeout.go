@@ -54,9 +54,9 @@ var timeoutUnits = map[byte]time.Duration{
 // parseGRPCTimeout parses up to 8 digits and a unit.
 func parseGRPCTimeout(text string) (time.Duration, bool) {
 	last := len(text) - 1
-	unit, known := timeoutUnits[text[last]]
+	unit, valid := timeoutUnits[text[last]]
 	n, ok := parseDigits(text[:last], 8)
-	return times(n, unit), known && ok
+	return times(n, unit), valid && ok
 }
 
 // parseConnectTimeout parses up to 10 digits.

@@ -76,7 +76,7 @@ func (h *queues) describe(c *web.Call) error {
 		},
 		Backfills: d.Backfills, Outgoing: d.Outgoing, Conflicts: d.Conflicts, OldestWaitMillis: d.OldestWait.Milliseconds(),
 		MatchRate:  d.MatchesPerSecond,
-		Configured: d.Fixed,
+		Configured: d.Configured,
 	}
 	if d.WaitP99 > 0 {
 		answer.Waits = &client.Waits{P50: d.WaitP50.Milliseconds(), P90: d.WaitP90.Milliseconds(),

@@ -47,7 +47,7 @@ func keepTrying(ctx context.Context, c call) (jsonhttp.Response, error) {
 			return jsonhttp.Response{}, err
 		}
 		last = err
-		pause := max(pauses.NextBackOff(), asked(err))
+		pause := max(pauses.NextBackOff(), retryAfterOf(err))
 		if time.Until(deadline) < pause+lastTry {
 			return jsonhttp.Response{}, fmt.Errorf("no time left to try again: %w", err)
 		}
@@ -57,8 +57,8 @@ func keepTrying(ctx context.Context, c call) (jsonhttp.Response, error) {
 	}
 }
 
-// asked returns the pause requested by the response, with jitter added.
-func asked(err error) time.Duration {
+// retryAfterOf returns the pause requested by the response, with jitter added.
+func retryAfterOf(err error) time.Duration {
 	var status *jsonhttp.StatusError
 	if !errors.As(err, &status) || status.RetryAfter <= 0 {
 		return 0

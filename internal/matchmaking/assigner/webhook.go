@@ -98,7 +98,7 @@ func (w *webhook) Release(ctx context.Context, matchID string, a matchmaking.All
 		return fmt.Errorf("encode match %s: %w", matchID, err)
 	}
 	_, err = w.post(ctx, releaseKey+matchID, body)
-	if err != nil && !gone(err) {
+	if err != nil && !isGone(err) {
 		return fmt.Errorf("release match %s by webhook: %w", matchID, err)
 	}
 	return nil
@@ -119,8 +119,8 @@ func (w *webhook) post(ctx context.Context, key string, body []byte) (jsonhttp.R
 	})
 }
 
-// gone reports whether there is nothing to release.
-func gone(err error) bool {
+// isGone reports whether there is nothing to release.
+func isGone(err error) bool {
 	var status *jsonhttp.StatusError
 	return errors.As(err, &status) && (status.Status == http.StatusNotFound || status.Status == http.StatusGone)
 }

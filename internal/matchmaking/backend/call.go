@@ -120,8 +120,8 @@ func (c *call) endLocked(err error) {
 	pace.Signal(c.ready)
 }
 
-// over reports whether the call has ended.
-func (c *call) over() bool {
+// hasEnded reports whether the call has ended.
+func (c *call) hasEnded() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.ended

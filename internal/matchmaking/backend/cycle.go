@@ -87,24 +87,24 @@ func (c *cycle) run(ctx context.Context, calls []*call) {
 	}
 	c.s.room.free(c.bytes)
 	c.s.o.Metrics.Cycle(c.name, time.Since(began), c.counts, c.failed)
-	for _, one := range c.calls {
-		one.end(cmp.Or(c.failed, one.failed))
+	for _, caller := range c.calls {
+		caller.end(cmp.Or(c.failed, caller.failed))
 	}
 }
 
 // add adds calls to the cycle and starts their functions.
 func (c *cycle) add(calls []*call) {
-	for _, one := range calls {
-		ctx, ok := one.begin(func() { pace.Signal(c.changed) })
+	for _, caller := range calls {
+		ctx, ok := caller.begin(func() { pace.Signal(c.changed) })
 		if !ok {
 			continue
 		}
-		c.calls = append(c.calls, one)
+		c.calls = append(c.calls, caller)
 		c.mu.Lock()
 		c.running++
 		c.counts.Calls++
 		c.mu.Unlock()
-		c.functions.Go(func() { c.runFunction(ctx, one) })
+		c.functions.Go(func() { c.runFunction(ctx, caller) })
 	}
 }
 
@@ -142,10 +142,10 @@ func (c *cycle) collect() {
 	for c.functionsRun() {
 		select {
 		case <-c.changed:
-			c.cancelUnlessLeft()
+			c.cancelIfAllEnded()
 		case <-late:
-			for _, one := range c.calls {
-				one.stop(errLongFunction)
+			for _, caller := range c.calls {
+				caller.stop(errLongFunction)
 			}
 			return
 		case <-c.ctx.Done():
@@ -157,7 +157,7 @@ func (c *cycle) collect() {
 // await waits for the end of the evaluator and the hand-outs, and cancels them if no call is left.
 func (c *cycle) await(handedOut <-chan struct{}) {
 	for {
-		c.cancelUnlessLeft()
+		c.cancelIfAllEnded()
 		select {
 		case <-c.changed:
 		case <-handedOut:
@@ -166,9 +166,9 @@ func (c *cycle) await(handedOut <-chan struct{}) {
 	}
 }
 
-// cancelUnlessLeft cancels the evaluator and the hand-outs if no call is left.
-func (c *cycle) cancelUnlessLeft() {
-	if !slices.ContainsFunc(c.calls, func(one *call) bool { return !one.over() }) {
+// cancelIfAllEnded cancels the evaluator and the hand-outs if no call is left.
+func (c *cycle) cancelIfAllEnded() {
+	if !slices.ContainsFunc(c.calls, func(caller *call) bool { return !caller.hasEnded() }) {
 		c.cancel(context.Canceled)
 	}
 }
@@ -181,20 +181,20 @@ func (c *cycle) functionsRun() bool {
 
 // runFunction runs the function of a call. Its error ends the call at the end of the cycle, after the matches that the
 // evaluator accepts.
-func (c *cycle) runFunction(ctx context.Context, one *call) {
+func (c *cycle) runFunction(ctx context.Context, caller *call) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(c.ctx, func() { cancel(context.Cause(c.ctx)) })()
 	began := time.Now()
-	err := c.s.o.Functions.Run(ctx, one.FetchRequest, func(p Proposal) error { return c.propose(ctx, one, p) })
+	err := c.s.o.Functions.Run(ctx, caller.FetchRequest, func(p Proposal) error { return c.propose(ctx, caller, p) })
 	if err == nil && ctx.Err() != nil {
 		err = context.Cause(ctx) // the function ended because of that
 	}
 	c.s.o.Metrics.Function(c.name, time.Since(began), err)
-	c.failing(one.Function).Report(ctx, err)
+	c.failing(caller.Function).Report(ctx, err)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	one.failed = err
+	caller.failed = err
 	if c.running--; c.running == 0 {
 		pace.Signal(c.returned)
 	}
@@ -203,18 +203,18 @@ func (c *cycle) runFunction(ctx context.Context, one *call) {
 
 // tracesOf returns the traces of calls that have one.
 func tracesOf(calls ...*call) (traces []string) {
-	for _, one := range calls {
-		if one.Trace != "" {
-			traces = append(traces, one.Trace)
+	for _, caller := range calls {
+		if caller.Trace != "" {
+			traces = append(traces, caller.Trace)
 		}
 	}
 	return traces
 }
 
 // propose passes a proposal to the evaluator.
-func (c *cycle) propose(ctx context.Context, one *call, p Proposal) error {
-	if err := c.addProposal(one, p); err != nil {
-		one.end(err)
+func (c *cycle) propose(ctx context.Context, caller *call, p Proposal) error {
+	if err := c.addProposal(caller, p); err != nil {
+		caller.end(err)
 		return err
 	}
 	select {
@@ -235,7 +235,7 @@ const (
 
 // addProposal records a proposal, unless its ID has been proposed before, its backfill is too large, the limit of the
 // cycle is reached, or the server has no room.
-func (c *cycle) addProposal(one *call, p Proposal) error {
+func (c *cycle) addProposal(caller *call, p Proposal) error {
 	size := proposalBytes + len(p.Content) + ticketBytes*len(p.Tickets)
 	if len(p.Tickets) > matchmaking.MaxUserMatchTickets {
 		return matchmaking.InvalidTicket("tickets", "a match has %d tickets, and may have %d", len(p.Tickets),
@@ -255,7 +255,7 @@ func (c *cycle) addProposal(one *call, p Proposal) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if other := c.proposed[p.ID]; other != nil {
-		if other.of == one {
+		if other.of == caller {
 			return failuref(CodeUnknown, "MatchMakingFunction returned same match_id twice: \"%s\"", p.ID)
 		}
 		err := failuref(CodeUnknown, "multiple match functions used same match_id: \"%s\"", p.ID)
@@ -270,7 +270,7 @@ func (c *cycle) addProposal(one *call, p Proposal) error {
 	}
 	c.bytes += size
 	c.counts.Proposals++
-	c.proposed[p.ID] = &candidate{Proposal: p, of: one, bytes: size}
+	c.proposed[p.ID] = &candidate{Proposal: p, of: caller, bytes: size}
 	return nil
 }
 
@@ -341,7 +341,7 @@ func (c *cycle) handOutAll() {
 func (c *cycle) takeAccepted() []*candidate {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	accepted := slices.DeleteFunc(c.accepted, func(p *candidate) bool { return p.of.over() })
+	accepted := slices.DeleteFunc(c.accepted, func(p *candidate) bool { return p.of.hasEnded() })
 	c.accepted = nil
 	return accepted
 }
@@ -365,7 +365,7 @@ func (c *cycle) handOut(accepted []*candidate) {
 	began := time.Now()
 	for i, o := range c.s.o.Store.HandOut(c.ctx, r) {
 		p, m := accepted[i], handedOut{
-			token: r.Token, tickets: idsOf(r.Matches[i]), until: began.Add(o.Left - rounding),
+			token: r.Token, tickets: idsOf(r.Matches[i]), until: began.Add(o.Remaining - rounding),
 		}
 		if b := r.Matches[i].Backfill; b != nil {
 			m.token = matchmaking.BackfillToken(b.ID, r.Token)

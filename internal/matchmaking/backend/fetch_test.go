@@ -497,8 +497,8 @@ func TestMatchIsNotDeliveredWhenItsNewBackfillHasEnded(t *testing.T) {
 		require.Eventually(t, func() bool { return s.metrics.cyclesRun() == 1 }, patience, time.Millisecond)
 		require.Eventually(t, func() bool {
 			n := 0
-			require.NoError(t, w.store.EachBackfill(t.Context(), w.queue.Name, func(some []*matchmaking.Backfill) error {
-				n += len(some)
+			require.NoError(t, w.store.EachBackfill(t.Context(), w.queue.Name, func(batch []*matchmaking.Backfill) error {
+				n += len(batch)
 				return nil
 			}))
 			return n == 0

@@ -179,15 +179,15 @@ func (l *loop) evaluatorOf(queue matchmaking.Definition) (Evaluator, error) {
 	return built, nil
 }
 
-// mostOutages limits the functions whose failures are logged separately: their addresses come from callers.
-const mostOutages = 100
+// maxOutages limits the functions whose failures are logged separately: their addresses come from callers.
+const maxOutages = 100
 
 // failing returns the outage of a function.
 func (l *loop) failing(f Function) *outage.Outage {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.functions[f] == nil {
-		if len(l.functions) == mostOutages {
+		if len(l.functions) == maxOutages {
 			clear(l.functions)
 		}
 		l.functions[f] = outage.New(l.s.o.Logger.With(slog.String("queue", l.name), slog.String("function", f.String())),

@@ -45,10 +45,10 @@ func TestEveryPartIsBuilt(t *testing.T) {
 		[]byte(`{"assigner":{"kind":"webhook","url":"http://127.0.0.1:1","secretFile":"missing"}}`))
 	require.NoError(t, err)
 	_, err = build(d)
-	var told *fault.Error
-	require.ErrorAs(t, err, &told)
-	require.Equal(t, "assigner.secretFile", told.Field)
-	require.Equal(t, fault.SlugInvalidQueue, told.Slug)
+	var clientErr *fault.Error
+	require.ErrorAs(t, err, &clientErr)
+	require.Equal(t, "assigner.secretFile", clientErr.Field)
+	require.Equal(t, fault.SlugInvalidQueue, clientErr.Slug)
 }
 
 // TestTargetsOfQueuesAtRunTime: each part restricts the targets of queues defined at run time, and of no configured
@@ -74,11 +74,11 @@ func TestTargetsOfQueuesAtRunTime(t *testing.T) {
 				d.RunTime = true
 				_, err = build(d)
 				require.Equal(t, allowed, err == nil, "%s: %v", text, err)
-				var told *fault.Error
+				var clientErr *fault.Error
 				if err != nil {
-					require.ErrorAs(t, err, &told)
-					require.Equal(t, field, told.Field)
-					require.Equal(t, fault.SlugInvalidQueue, told.Slug)
+					require.ErrorAs(t, err, &clientErr)
+					require.Equal(t, field, clientErr.Field)
+					require.Equal(t, fault.SlugInvalidQueue, clientErr.Slug)
 				}
 			}
 		}

@@ -43,9 +43,9 @@ func choose(proposals []matchmaking.Proposal, ids []string) ([]matchmaking.Propo
 	var accepted []matchmaking.Proposal
 	taken := map[string]string{} // ticket ID to match ID
 	for i, id := range ids {
-		p, known := byID[id]
+		p, ok := byID[id]
 		switch {
-		case !known:
+		case !ok:
 			return nil, fmt.Errorf("match %q was not proposed", id)
 		case slices.Contains(ids[:i], id):
 			return nil, fmt.Errorf("duplicate match %q", id)

@@ -237,9 +237,9 @@ func proposalFrom(m *openmatch.Match) (p backend.Proposal, err error) {
 // caller names the address that is called, and must not read what is there.
 func failureOf(ctx context.Context, what string, err error) error {
 	var failure *backend.Failure
-	var told *fault.Error
+	var clientErr *fault.Error
 	switch {
-	case err == nil, errors.As(err, &failure), errors.As(err, &told):
+	case err == nil, errors.As(err, &failure), errors.As(err, &clientErr):
 		return err
 	case ctx.Err() != nil:
 		return context.Cause(ctx)

@@ -150,19 +150,19 @@ func TestGRPCFunctionProposes(t *testing.T) {
 		Name: "eu", DoubleRanges: []matchmaking.DoubleRange{{DoubleArg: "skill", Min: 1, Max: math.Inf(1),
 			Exclude: matchmaking.ExcludeMin}},
 	}}}
-	made, err := function(t, grpcMatch(url)).Match(t.Context(), profile, waiting)
+	result, err := function(t, grpcMatch(url)).Match(t.Context(), profile, waiting)
 	require.NoError(t, err)
-	require.Len(t, made, 3)
-	require.Equal(t, "m1", made[0].ID)
-	require.Equal(t, [][]string{{"a", "c"}, {"b", "d"}}, teamsOf(made[0]))
-	require.Same(t, waiting["first"][0], made[0].Teams[0][0])
-	require.InDelta(t, 7.5, made[0].Score, 0)
+	require.Len(t, result, 3)
+	require.Equal(t, "m1", result[0].ID)
+	require.Equal(t, [][]string{{"a", "c"}, {"b", "d"}}, teamsOf(result[0]))
+	require.Same(t, waiting["first"][0], result[0].Teams[0][0])
+	require.InDelta(t, 7.5, result[0].Score, 0)
 	require.JSONEq(t, `{"@type":"type.googleapis.com/google.protobuf.StringValue","value":"dust"}`,
-		string(made[0].Extensions["map"]))
-	require.Equal(t, [][]string{{"a"}}, teamsOf(made[1]))
-	require.Zero(t, made[1].Score)
-	require.Empty(t, made[2].ID, "the director makes one")
-	require.Equal(t, [][]string{{"c", "d"}, {"b"}}, teamsOf(made[2]))
+		string(result[0].Extensions["map"]))
+	require.Equal(t, [][]string{{"a"}}, teamsOf(result[1]))
+	require.Zero(t, result[1].Score)
+	require.Empty(t, result[2].ID, "the director makes one")
+	require.Equal(t, [][]string{{"c", "d"}, {"b"}}, teamsOf(result[2]))
 
 	request := <-got
 	require.Equal(t, "duel", <-queues)
@@ -184,10 +184,10 @@ func TestGRPCFunctionWithoutPoolsGetsTheQueues(t *testing.T) {
 		got <- r.GetProfile()
 		return nil
 	})
-	made, err := function(t, grpcMatch(url)).Match(t.Context(), matchmaking.Profile{},
+	result, err := function(t, grpcMatch(url)).Match(t.Context(), matchmaking.Profile{},
 		map[string][]*matchmaking.Ticket{"all": ticketsNamed("a")})
 	require.NoError(t, err)
-	require.Empty(t, made)
+	require.Empty(t, result)
 	sent := <-got
 	require.Equal(t, "duel", sent.GetName())
 	require.Len(t, sent.GetPools(), 1)
@@ -207,9 +207,9 @@ func TestGRPCFunctionTeams(t *testing.T) {
 	} {
 		m := grpcMatch(serveFunction(t, proposing(proposalOf("m", "a", "b", "c"))))
 		m.Teams = c.teams
-		made, err := function(t, m).Match(t.Context(), matchmaking.Profile{}, pools())
+		result, err := function(t, m).Match(t.Context(), matchmaking.Profile{}, pools())
 		require.NoError(t, err)
-		require.Equal(t, c.want, teamsOf(made[0]))
+		require.Equal(t, c.want, teamsOf(result[0]))
 	}
 }
 
@@ -220,10 +220,10 @@ func TestGRPCFunctionIgnoresMatchesWithMissingTickets(t *testing.T) {
 	f, err := Function(matchmaking.Definition{Name: "duel", Match: grpcMatch(url)},
 		slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})), nil)
 	require.NoError(t, err)
-	made, err := f.Match(t.Context(), matchmaking.Profile{}, pools())
+	result, err := f.Match(t.Context(), matchmaking.Profile{}, pools())
 	require.NoError(t, err)
-	require.Len(t, made, 1)
-	require.Equal(t, "m2", made[0].ID)
+	require.Len(t, result, 1)
+	require.Equal(t, "m2", result[0].ID)
 	require.Contains(t, log.String(), "level=DEBUG")
 	require.Contains(t, log.String(), "queue=duel match=m1 ticket=gone")
 }
@@ -249,11 +249,11 @@ func TestGRPCFunctionInvalidResponse(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			made, err := function(t, grpcMatch(serveFunction(t, proposing(c.matches...)))).Match(t.Context(),
+			result, err := function(t, grpcMatch(serveFunction(t, proposing(c.matches...)))).Match(t.Context(),
 				matchmaking.Profile{}, pools())
 			require.ErrorContains(t, err, "call the match function of queue duel: ")
 			require.ErrorContains(t, err, c.want)
-			require.Empty(t, made)
+			require.Empty(t, result)
 		})
 	}
 }
@@ -283,10 +283,10 @@ func TestGRPCFunctionFails(t *testing.T) {
 		}
 		return status.Error(codes.Unavailable, "no memory left")
 	})
-	made, err := function(t, grpcMatch(url)).Match(t.Context(), matchmaking.Profile{}, pools())
+	result, err := function(t, grpcMatch(url)).Match(t.Context(), matchmaking.Profile{}, pools())
 	require.ErrorContains(t, err,
 		"call the match function of queue duel: rpc error: code = Unavailable desc = no memory left")
-	require.Empty(t, made)
+	require.Empty(t, result)
 }
 
 func TestGRPCFunctionUnreachable(t *testing.T) {
@@ -535,17 +535,17 @@ func TestGRPCCallsAreTraced(t *testing.T) {
 	round.End()
 	tracer.Close(t.Context())
 	trace := sent.Named(t, "round", "")
-	for _, one := range []struct{ method, status string }{
+	for _, member := range []struct{ method, status string }{
 		{"openmatch.MatchFunction/Run", "OK"}, {"openmatch.Evaluator/Evaluate", "NOT_FOUND"},
 	} {
-		span := sent.Named(t, one.method, trace.Trace)
+		span := sent.Named(t, member.method, trace.Trace)
 		require.Equal(t, []string{span.Traceparent()}, <-parents)
 		require.Equal(t, trace.Span, span.Parent)
-		require.Equal(t, one.status != "OK", span.Failed)
-		want := map[string]string{"rpc.system.name": "grpc", "rpc.method": one.method, "tidemark.queue": "duel",
-			"rpc.response.status_code": one.status}
+		require.Equal(t, member.status != "OK", span.Failed)
+		want := map[string]string{"rpc.system.name": "grpc", "rpc.method": member.method, "tidemark.queue": "duel",
+			"rpc.response.status_code": member.status}
 		if span.Failed {
-			want["error.type"] = one.status
+			want["error.type"] = member.status
 		}
 		require.Equal(t, want, span.Attributes)
 	}

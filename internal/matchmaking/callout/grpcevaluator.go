@@ -50,18 +50,18 @@ func (e *grpcEvaluator) call(ctx context.Context, proposals []matchmaking.Propos
 		}
 		matches[i] = match
 	}
-	one, cancel := context.WithTimeout(ctx, e.timeout)
+	callCtx, cancel := context.WithTimeout(ctx, e.timeout)
 	defer cancel()
-	calling, span := inQueue(one, openmatch.Evaluator_Evaluate_FullMethodName, e.queue)
+	calling, span := inQueue(callCtx, openmatch.Evaluator_Evaluate_FullMethodName, e.queue)
 	stream, err := openmatch.NewEvaluatorClient(e.conn).Evaluate(calling)
 	if err != nil {
 		endSpan(span, err)
-		return nil, callError(ctx, one, err)
+		return nil, callError(ctx, callCtx, err)
 	}
 	accepted, err := exchange(stream, matches, cancel)
 	endSpan(span, err)
 	if err != nil {
-		return nil, callError(ctx, one, err)
+		return nil, callError(ctx, callCtx, err)
 	}
 	return accepted, nil
 }
@@ -86,9 +86,9 @@ func exchange(stream evaluation, matches []*openmatch.Match, stop context.Cancel
 }
 
 // receive returns the accepted IDs, at most as many as the proposals.
-func receive(stream evaluation, most int) ([]string, error) {
+func receive(stream evaluation, maxIDs int) ([]string, error) {
 	var accepted []string
-	for len(accepted) <= most {
+	for len(accepted) <= maxIDs {
 		answer, err := stream.Recv()
 		switch {
 		case errors.Is(err, io.EOF):

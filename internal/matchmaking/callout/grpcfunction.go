@@ -53,13 +53,13 @@ func (f *grpcFunction) Match(
 	if err != nil {
 		return nil, fmt.Errorf("encode the profile of queue %s for its match function: %w", f.queue, err)
 	}
-	one, cancel := context.WithTimeout(ctx, f.timeout)
+	callCtx, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
 	all := newProposals(pools)
-	if err := f.run(one, profile, all); err != nil {
-		return nil, fmt.Errorf("call the match function of queue %s: %w", f.queue, callError(ctx, one, err))
+	if err := f.run(callCtx, profile, all); err != nil {
+		return nil, fmt.Errorf("call the match function of queue %s: %w", f.queue, callError(ctx, callCtx, err))
 	}
-	return all.made, nil
+	return all.proposal, nil
 }
 
 // run receives matches until the function ends the stream.

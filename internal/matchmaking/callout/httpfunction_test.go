@@ -24,16 +24,16 @@ func TestHTTPFunctionAnswersInOnePiece(t *testing.T) {
 		{"id":"m1","teams":[["a","d"],["c"]],"score":1.5,"extensions":{"map":"dust"},"comment":"not read"},
 		{"teams":[["b"],["a"]]}]}`))
 	waiting := pools()
-	made, err := httpFunctionAt(t, url).Match(t.Context(), matchmaking.Profile{}, waiting)
+	proposals, err := httpFunctionAt(t, url).Match(t.Context(), matchmaking.Profile{}, waiting)
 	require.NoError(t, err)
-	require.Len(t, made, 2)
-	require.Equal(t, "m1", made[0].ID)
-	require.Equal(t, [][]string{{"a", "d"}, {"c"}}, teamsOf(made[0]))
-	require.Same(t, waiting["second"][1], made[0].Teams[0][1])
-	require.InDelta(t, 1.5, made[0].Score, 0)
-	require.JSONEq(t, `"dust"`, string(made[0].Extensions["map"]))
-	require.Empty(t, made[1].ID, "the director makes one")
-	require.Equal(t, [][]string{{"b"}, {"a"}}, teamsOf(made[1]))
+	require.Len(t, proposals, 2)
+	require.Equal(t, "m1", proposals[0].ID)
+	require.Equal(t, [][]string{{"a", "d"}, {"c"}}, teamsOf(proposals[0]))
+	require.Same(t, waiting["second"][1], proposals[0].Teams[0][1])
+	require.InDelta(t, 1.5, proposals[0].Score, 0)
+	require.JSONEq(t, `"dust"`, string(proposals[0].Extensions["map"]))
+	require.Empty(t, proposals[1].ID, "the director makes one")
+	require.Equal(t, [][]string{{"b"}, {"a"}}, teamsOf(proposals[1]))
 }
 
 func TestHTTPFunctionFindsNothing(t *testing.T) {
@@ -42,9 +42,9 @@ func TestHTTPFunctionFindsNothing(t *testing.T) {
 		answer(http.StatusNoContent, "", ""), answer(http.StatusOK, linesType, ""),
 		answer(http.StatusOK, "", `{"matches":[]}`),
 	} {
-		made, err := httpFunctionAt(t, serve(t, handle)).Match(t.Context(), matchmaking.Profile{}, pools())
+		proposals, err := httpFunctionAt(t, serve(t, handle)).Match(t.Context(), matchmaking.Profile{}, pools())
 		require.NoError(t, err)
-		require.Empty(t, made)
+		require.Empty(t, proposals)
 	}
 }
 
@@ -75,11 +75,11 @@ func TestHTTPFunctionInvalidResponse(t *testing.T) {
 			if c.status == 0 {
 				c.status = http.StatusOK
 			}
-			made, err := httpFunctionAt(t, serve(t, answer(c.status, c.kind, c.body))).Match(t.Context(),
+			proposals, err := httpFunctionAt(t, serve(t, answer(c.status, c.kind, c.body))).Match(t.Context(),
 				matchmaking.Profile{}, pools())
 			require.ErrorContains(t, err, "match function of queue duel")
 			require.ErrorContains(t, err, c.want)
-			require.Empty(t, made)
+			require.Empty(t, proposals)
 		})
 	}
 }
@@ -92,9 +92,9 @@ func TestHTTPFunctionIncompleteResponse(t *testing.T) {
 		w.(http.Flusher).Flush()
 		panic(http.ErrAbortHandler)
 	})
-	made, err := httpFunctionAt(t, url).Match(t.Context(), matchmaking.Profile{}, pools())
+	proposals, err := httpFunctionAt(t, url).Match(t.Context(), matchmaking.Profile{}, pools())
 	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
-	require.Empty(t, made)
+	require.Empty(t, proposals)
 }
 
 func TestHTTPFunctionTimeout(t *testing.T) {

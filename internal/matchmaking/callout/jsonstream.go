@@ -34,7 +34,7 @@ func eachResult(stream io.Reader, each func(text []byte) error) error {
 	elements := json.NewDecoder(limited)
 	for {
 		var r result
-		limited.left = grpcMessageBytes
+		limited.remaining = grpcMessageBytes
 		switch err := elements.Decode(&r); {
 		case errors.Is(err, io.EOF):
 			return nil
@@ -58,16 +58,16 @@ func eachResult(stream io.Reader, each func(text []byte) error) error {
 
 // elementReader limits the bytes that are read for one element.
 type elementReader struct {
-	from io.Reader
-	left int
+	from      io.Reader
+	remaining int
 }
 
 // Read implements io.Reader.
 func (r *elementReader) Read(p []byte) (int, error) {
-	if r.left <= 0 {
+	if r.remaining <= 0 {
 		return 0, fmt.Errorf("%w: an element has over %d bytes", jsonhttp.ErrTooLarge, grpcMessageBytes)
 	}
-	n, err := r.from.Read(p[:min(len(p), r.left)])
-	r.left -= n
+	n, err := r.from.Read(p[:min(len(p), r.remaining)])
+	r.remaining -= n
 	return n, err
 }

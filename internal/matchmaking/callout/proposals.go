@@ -18,18 +18,18 @@ type found struct {
 
 // proposals converts the matches of one response into proposals.
 type proposals struct {
-	tickets map[string]*matchmaking.Ticket // of all pools, by ID
-	ids     map[string]bool                // of the matches
-	made    []matchmaking.Proposal
+	tickets  map[string]*matchmaking.Ticket // of all pools, by ID
+	ids      map[string]bool                // of the matches
+	proposal []matchmaking.Proposal
 }
 
 // newProposals returns proposals without any match.
 func newProposals(pools map[string][]*matchmaking.Ticket) *proposals {
-	most := 0
+	maxTickets := 0
 	for _, pool := range pools {
-		most = max(most, len(pool))
+		maxTickets = max(maxTickets, len(pool))
 	}
-	p := &proposals{tickets: make(map[string]*matchmaking.Ticket, most), ids: map[string]bool{}}
+	p := &proposals{tickets: make(map[string]*matchmaking.Ticket, maxTickets), ids: map[string]bool{}}
 	for _, pool := range pools {
 		for _, t := range pool {
 			p.tickets[t.ID] = t
@@ -48,7 +48,7 @@ func (e *unknownTicketError) Error() string {
 
 // add validates a match and adds it. Errors: *unknownTicketError, or another error that describes the match.
 func (p *proposals) add(a found) error {
-	made := matchmaking.Proposal{ID: a.ID, Score: a.Score, Extensions: a.Extensions}
+	proposal := matchmaking.Proposal{ID: a.ID, Score: a.Score, Extensions: a.Extensions}
 	if a.ID != "" {
 		if err := matchmaking.CheckMatchID(a.ID); err != nil {
 			return err
@@ -71,10 +71,10 @@ func (p *proposals) add(a found) error {
 		if err != nil {
 			return err
 		}
-		made.Teams = append(made.Teams, tickets)
+		proposal.Teams = append(proposal.Teams, tickets)
 	}
 	p.ids[a.ID] = true
-	p.made = append(p.made, made)
+	p.proposal = append(p.proposal, proposal)
 	return nil
 }
 
@@ -82,9 +82,9 @@ func (p *proposals) add(a found) error {
 func (p *proposals) team(match string, ids []string, seen map[string]bool) ([]*matchmaking.Ticket, error) {
 	tickets := make([]*matchmaking.Ticket, len(ids))
 	for i, id := range ids {
-		t, known := p.tickets[id]
+		t, ok := p.tickets[id]
 		switch {
-		case !known:
+		case !ok:
 			return nil, &unknownTicketError{match: match, ticket: id}
 		case seen[id]:
 			return nil, fmt.Errorf("match %q has a duplicate ticket %q", match, id)

@@ -59,7 +59,7 @@ func (c *census) meet(n int) {
 	byAge := func(a, b *entry) bool { return compareAge(a, b) < 0 }
 	c.open[n], c.bySize[n] = newTree(byAge), newTree(byAge)
 	c.index.byAge.Scan(func(e *entry) bool {
-		c.know(e, n, c.known(e, n))
+		c.setCount(e, n, c.candidates(e, n))
 		return true
 	})
 }
@@ -67,26 +67,26 @@ func (c *census) meet(n int) {
 // room returns how many parties of a size a match has room for.
 func (c *census) room(n int) int { return c.form.Teams * (c.form.Size / n) }
 
-// known returns the number of an entry's known candidates of a size.
-func (c *census) known(e *entry, n int) int {
+// candidates returns the number of an entry's known candidates of a size.
+func (c *census) candidates(e *entry, n int) int {
 	if counts := c.counts[e]; n < len(counts) {
 		return counts[n]
 	}
 	return 0
 }
 
-// tell adds 1 or -1 to the known candidates of a size of an entry that is open to it.
-func (c *census) tell(e *entry, n, number int) {
+// adjust adds 1 or -1 to the known candidates of a size of an entry that is open to it.
+func (c *census) adjust(e *entry, n, number int) {
 	counts := c.counts[e]
-	if known := c.known(e, n) + number; n >= len(counts) || known == c.room(n) {
-		c.know(e, n, known)
+	if count := c.candidates(e, n) + number; n >= len(counts) || count == c.room(n) {
+		c.setCount(e, n, count)
 	} else {
-		counts[n] = known
+		counts[n] = count
 	}
 }
 
-// know sets the number of known candidates of a size of an entry.
-func (c *census) know(e *entry, n, candidates int) {
+// setCount sets the number of known candidates of a size of an entry.
+func (c *census) setCount(e *entry, n, candidates int) {
 	counts := c.counts[e]
 	for len(counts) <= n {
 		counts = append(counts, 0)
@@ -112,7 +112,7 @@ func (c *census) notify(newcomers []*entry) []*entry {
 	affected := map[*entry]bool{}
 	for _, x := range newcomers {
 		for _, e := range c.openTo(x) {
-			c.tell(e, x.ticket.Party(), 1)
+			c.adjust(e, x.ticket.Party(), 1)
 			affected[e] = true
 		}
 	}
@@ -130,7 +130,7 @@ func (c *census) remove(x *entry) {
 		}
 	}
 	for _, e := range c.openTo(x) {
-		c.tell(e, n, -1)
+		c.adjust(e, n, -1)
 	}
 }
 
@@ -142,7 +142,7 @@ func (c *census) openTo(x *entry) []*entry {
 		paths = append(paths, c.index.required(x)...)
 	}
 	return c.index.race(append(paths, c.open[n].Scan), 0, func(e *entry) bool {
-		return !e.newcome && c.known(e, n) < c.room(n) && c.rules.accept(e, x)
+		return !e.newcome && c.candidates(e, n) < c.room(n) && c.rules.accept(e, x)
 	})
 }
 
@@ -159,7 +159,7 @@ func (c *census) count(seed *entry) {
 		found := c.index.race(append(paths, all.Scan), c.room(n), func(e *entry) bool {
 			return e.ticket.Party() == n && c.rules.accept(seed, e)
 		})
-		c.know(seed, n, len(found))
+		c.setCount(seed, n, len(found))
 	}
 }
 

@@ -123,7 +123,7 @@ func (c *criteria) Remove(id string) {
 func (c *criteria) remove(e *entry) {
 	delete(c.entries, e.ticket.ID)
 	c.withdraw(e)
-	e.gone = true
+	e.removed = true
 	g := e.group
 	if g.waiting -= e.ticket.Party(); g.waiting == 0 {
 		delete(c.groups, g.form)

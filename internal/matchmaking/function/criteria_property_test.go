@@ -54,17 +54,17 @@ func (b *brute) round() [][][]string {
 func (b *brute) seat(line []*matchmaking.Ticket) [][]string {
 	m := match{Teams: b.teams(line[0]), Size: b.size(line[0])}
 	counts := make([]int, m.Size+1)
-	for _, one := range line[1:] {
-		counts[one.Party()]++
+	for _, ticket := range line[1:] {
+		counts[ticket.Party()]++
 	}
 	plan := m.Plan(line[0].Party(), counts)
 	if plan == nil {
 		return nil
 	}
 	seats, teams := m.Seats(), make([][]string, m.Teams)
-	for _, one := range line {
-		if team, ok := seats.Seat(one.Party()); ok {
-			teams[team] = append(teams[team], one.ID)
+	for _, ticket := range line {
+		if team, ok := seats.Seat(ticket.Party()); ok {
+			teams[team] = append(teams[team], ticket.ID)
 		}
 	}
 	if seats.Left == 0 {
@@ -73,7 +73,7 @@ func (b *brute) seat(line []*matchmaking.Ticket) [][]string {
 	teams, line = make([][]string, m.Teams), slices.Clone(line)
 	for i, sizes := range plan {
 		for _, n := range sizes {
-			at := slices.IndexFunc(line, func(one *matchmaking.Ticket) bool { return one.Party() == n })
+			at := slices.IndexFunc(line, func(ticket *matchmaking.Ticket) bool { return ticket.Party() == n })
 			teams[i] = append(teams[i], line[at].ID)
 			line = slices.Delete(line, at, at+1)
 		}
@@ -170,13 +170,13 @@ func TestCriteriaProposesWhatTheModelDoes(t *testing.T) {
 		from := rapid.SampledFrom([]int{0, 3, 100}).Draw(t, "parties from")
 		for i := range rapid.IntRange(1, 30).Draw(t, "steps") {
 			for j := range rapid.IntRange(0, 6).Draw(t, "added") {
-				one := drawTicket(t, b.now, i*10+j, i >= from)
+				ticket := drawTicket(t, b.now, i*10+j, i >= from)
 				if all := slices.Sorted(maps.Keys(b.waiting)); len(all) > 0 &&
 					rapid.IntRange(0, 9).Draw(t, "replace") == 0 {
-					one.ID = rapid.SampledFrom(all).Draw(t, "replaced")
+					ticket.ID = rapid.SampledFrom(all).Draw(t, "replaced")
 				}
-				m.Add(one)
-				b.add(one)
+				m.Add(ticket)
+				b.add(ticket)
 			}
 			if all := slices.Sorted(maps.Keys(b.waiting)); len(all) > 0 && rapid.IntRange(0, 3).Draw(t, "remove") == 0 {
 				id := rapid.SampledFrom(all).Draw(t, "removed")
@@ -205,9 +205,9 @@ func checkRound(t *rapid.T, m *criteria, b *brute) {
 		if rapid.IntRange(0, 3).Draw(t, "fell through") > 0 {
 			continue
 		}
-		for _, one := range p.Tickets()[1:] {
-			m.Add(one)
-			b.waiting[one.ID] = one
+		for _, ticket := range p.Tickets()[1:] {
+			m.Add(ticket)
+			b.waiting[ticket.ID] = ticket
 		}
 	}
 	if len(b.waiting) == 0 {
@@ -225,9 +225,9 @@ func TestCriteriaLeavesNothingThatCouldBeMatched(t *testing.T) {
 		from := rapid.SampledFrom([]int{0, 3, 100}).Draw(t, "parties from")
 		for i := range rapid.IntRange(1, 8).Draw(t, "steps") {
 			for j := range rapid.IntRange(0, 30).Draw(t, "added") {
-				one := drawTicket(t, b.now, i*100+j, i >= from)
-				m.Add(one)
-				b.add(one)
+				ticket := drawTicket(t, b.now, i*100+j, i >= from)
+				m.Add(ticket)
+				b.add(ticket)
 			}
 			b.now = b.now.Add(time.Second)
 			for again := true; again; again = m.Next().Equal(b.now) {
@@ -250,17 +250,17 @@ func checkAllowed(t *rapid.T, b *brute, p matchmaking.Proposal) {
 	require.Len(t, line, len(p.Tickets()), "of %v all but the seed are candidates, and wait", teamIDs(p))
 	for _, team := range p.Teams {
 		players := 0
-		for _, one := range team {
-			players += one.Party()
+		for _, ticket := range team {
+			players += ticket.Party()
 		}
 		require.Equal(t, b.size(seed), players)
 	}
 	if len(line) == b.teams(seed)*b.size(seed) {
 		require.Equal(t, b.seat(line), teamIDs(p), "without parties others don't change whose turn it is")
 	}
-	for _, one := range p.Tickets() {
-		require.Contains(t, b.waiting, one.ID)
-		delete(b.waiting, one.ID)
+	for _, ticket := range p.Tickets() {
+		require.Contains(t, b.waiting, ticket.ID)
+		delete(b.waiting, ticket.ID)
 	}
 }
 
@@ -295,15 +295,15 @@ func drawOptions(t *rapid.T) CriteriaOptions {
 }
 
 func drawTicket(t *rapid.T, now time.Time, i int, parties bool) *matchmaking.Ticket {
-	one := &matchmaking.Ticket{
+	ticket := &matchmaking.Ticket{
 		ID:         "t" + string(rune('A'+i%26)) + time.Duration(i).String(),
 		CreateTime: now.Add(-time.Duration(rapid.SampledFrom([]int{0, 0, 0, 1, 4}).Draw(t, "waited")) * time.Second),
 	}
 	if rapid.IntRange(0, 4).Draw(t, "own shape") == 0 {
-		one.TeamSize = rapid.IntRange(1, 2).Draw(t, "own size")
+		ticket.TeamSize = rapid.IntRange(1, 2).Draw(t, "own size")
 	}
 	if parties {
-		one.Players = rapid.SampledFrom([]int{0, 1, 1, 2, 2, 3}).Draw(t, "players")
+		ticket.Players = rapid.SampledFrom([]int{0, 1, 1, 2, 2, 3}).Draw(t, "players")
 	}
 	for _, name := range []string{"skill", "ping", "region"} {
 		for range rapid.SampledFrom([]int{1, 1, 1, 0, 2}).Draw(t, "statistics") {
@@ -311,13 +311,13 @@ func drawTicket(t *rapid.T, now time.Time, i int, parties bool) *matchmaking.Tic
 			if rapid.IntRange(0, 30).Draw(t, "odd") == 0 {
 				value = rapid.SampledFrom([]float64{math.NaN(), math.Inf(1), math.Copysign(0, -1)}).Draw(t, "odd value")
 			}
-			one.Statistics = append(one.Statistics, matchmaking.Statistic{Name: name, Value: value})
+			ticket.Statistics = append(ticket.Statistics, matchmaking.Statistic{Name: name, Value: value})
 		}
 		for range rapid.SampledFrom([]int{0, 0, 1, 1, 2}).Draw(t, "criteria") {
 			low := float64(rapid.IntRange(-2, 12).Draw(t, "low"))
 			high := low + float64(rapid.SampledFrom([]int{-1, 0, 1, 2, 4, 16}).Draw(t, "width"))
-			one.Criteria = append(one.Criteria, matchmaking.Criterion{Name: name, MinValue: low, MaxValue: high})
+			ticket.Criteria = append(ticket.Criteria, matchmaking.Criterion{Name: name, MinValue: low, MaxValue: high})
 		}
 	}
-	return one
+	return ticket
 }

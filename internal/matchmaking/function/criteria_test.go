@@ -60,10 +60,10 @@ func TestCriteriaNeverAcceptsNaN(t *testing.T) {
 	nan, inf := math.NaN(), math.Inf(1)
 	m := function.Criteria(function.CriteriaOptions{Teams: 2, TeamSize: 1, Weights: bySkill})
 	odd := func(id string, value, low, high float64) *matchmaking.Ticket {
-		one := ticket(id, 1)
-		one.Statistics = []matchmaking.Statistic{stat("skill", value)}
-		one.Criteria = []matchmaking.Criterion{between("skill", low, high)}
-		return one
+		ticket := ticket(id, 1)
+		ticket.Statistics = []matchmaking.Statistic{stat("skill", value)}
+		ticket.Criteria = []matchmaking.Criterion{between("skill", low, high)}
+		return ticket
 	}
 	addAll(m, odd("a", nan, -inf, inf), odd("b", 1, nan, 5), odd("c", 1, 0, nan), odd("d", 1, 5, 0),
 		odd("e", nan, nan, nan))

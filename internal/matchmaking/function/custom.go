@@ -99,8 +99,8 @@ func (c *custom) Match(ctx context.Context, now time.Time) ([]matchmaking.Propos
 	}
 	pools, partial := make(map[string][]*matchmaking.Ticket, len(c.pools)), false
 	for _, pool := range c.pools {
-		some, all := pool.tickets.Take(c.limit)
-		pools[pool.Name], partial = some, partial || !all
+		tickets, all := pool.tickets.Take(c.limit)
+		pools[pool.Name], partial = tickets, partial || !all
 	}
 	given := c.offered
 	if partial {
@@ -179,7 +179,7 @@ func check(proposals []matchmaking.Proposal, given map[string]*matchmaking.Ticke
 			}
 			ids[p.ID] = true
 		}
-		teams, err := known(p.Teams, given)
+		teams, err := givenTickets(p.Teams, given)
 		if err != nil {
 			return nil, fmt.Errorf("%w: match %s: %w", ErrProposal, p.ID, err)
 		}
@@ -189,8 +189,9 @@ func check(proposals []matchmaking.Proposal, given map[string]*matchmaking.Ticke
 	return checked, nil
 }
 
-// known returns the teams with the tickets as Add received them. The function may have changed its copies.
-func known(teams [][]*matchmaking.Ticket, given map[string]*matchmaking.Ticket) ([][]*matchmaking.Ticket, error) {
+// givenTickets returns the teams with the tickets as Add received them. The function may have changed its copies.
+func givenTickets(teams [][]*matchmaking.Ticket, given map[string]*matchmaking.Ticket) (
+	[][]*matchmaking.Ticket, error) {
 	used := make(map[string]bool)
 	all := make([][]*matchmaking.Ticket, len(teams))
 	for i, team := range teams {

@@ -34,15 +34,15 @@ func decollide(proposals []matchmaking.Proposal) []matchmaking.Proposal {
 	}
 	slices.SortFunc(ranked, contender.compare)
 	used := make(map[string]struct{}, 2*len(proposals))
-	kept := ranked[:0]
+	selected := ranked[:0]
 	for _, c := range ranked {
 		if takeAll(used, c.Proposal) {
-			kept = append(kept, c)
+			selected = append(selected, c)
 		}
 	}
-	slices.SortFunc(kept, func(a, b contender) int { return cmp.Compare(a.place, b.place) })
-	chosen := make([]matchmaking.Proposal, len(kept))
-	for i, c := range kept {
+	slices.SortFunc(selected, func(a, b contender) int { return cmp.Compare(a.place, b.place) })
+	chosen := make([]matchmaking.Proposal, len(selected))
+	for i, c := range selected {
 		chosen[i] = c.Proposal
 	}
 	return chosen

@@ -45,11 +45,11 @@ func TestDecollide(t *testing.T) {
 	for _, c := range cases {
 		got, err := function.Decollide{}.Evaluate(t.Context(), c.given)
 		require.NoError(t, err)
-		kept := []string{}
+		accepted := []string{}
 		for _, p := range got {
-			kept = append(kept, p.ID)
+			accepted = append(accepted, p.ID)
 		}
-		require.Equal(t, c.want, kept, c.name)
+		require.Equal(t, c.want, accepted, c.name)
 	}
 }
 
@@ -63,11 +63,11 @@ func TestDecollideKeepsAllItCan(t *testing.T) {
 			given = append(given, proposal(numbered("m", i), distinct(letters),
 				float64(rapid.IntRange(0, 3).Draw(t, "score"))))
 		}
-		kept, err := function.Decollide{}.Evaluate(t.Context(), given)
+		accepted, err := function.Decollide{}.Evaluate(t.Context(), given)
 		require.NoError(t, err)
 		by := make(map[string]matchmaking.Proposal)
 		chosen := make(map[string]bool)
-		for _, p := range kept {
+		for _, p := range accepted {
 			chosen[p.ID] = true
 			for _, member := range p.Tickets() {
 				require.NotContains(t, by, member.ID)

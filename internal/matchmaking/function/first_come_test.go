@@ -51,19 +51,19 @@ func TestFirstComeIsFirstComeFirstServed(t *testing.T) {
 		for i := range rapid.IntRange(1, 60).Draw(t, "steps") {
 			switch rapid.IntRange(0, 4).Draw(t, "step") {
 			case 0, 1, 2:
-				one := ticket(numbered("t", rapid.IntRange(max(0, i-9), i).Draw(t, "added")),
+				ticket := ticket(numbered("t", rapid.IntRange(max(0, i-9), i).Draw(t, "added")),
 					float64(rapid.IntRange(0, 5).Draw(t, "created")))
-				one.NumTeams = rapid.IntRange(0, 3).Draw(t, "teams")
-				m.Add(one)
-				waiting[one.ID] = one
+				ticket.NumTeams = rapid.IntRange(0, 3).Draw(t, "teams")
+				m.Add(ticket)
+				waiting[ticket.ID] = ticket
 			case 3:
 				id := numbered("t", rapid.IntRange(0, i).Draw(t, "removed"))
 				m.Remove(id)
 				delete(waiting, id)
 			default:
-				for _, one := range takeOldest(t, match(t, m, 9), waiting) {
-					m.Add(one)
-					waiting[one.ID] = one
+				for _, ticket := range takeOldest(t, match(t, m, 9), waiting) {
+					m.Add(ticket)
+					waiting[ticket.ID] = ticket
 				}
 			}
 		}
@@ -74,17 +74,17 @@ func TestFirstComeIsFirstComeFirstServed(t *testing.T) {
 func takeOldest(t *rapid.T, round []matchmaking.Proposal, waiting map[string]*matchmaking.Ticket) (
 	back []*matchmaking.Ticket) {
 	for _, p := range round {
-		for _, one := range p.Tickets() {
-			require.Contains(t, waiting, one.ID)
-			delete(waiting, one.ID)
+		for _, ticket := range p.Tickets() {
+			require.Contains(t, waiting, ticket.ID)
+			delete(waiting, ticket.ID)
 		}
 		requireOldest(t, p, waiting)
 		back = append(back, p.Teams[0][0])
 	}
 	left := map[int]int{}
-	for _, one := range waiting {
-		left[wants(one)]++
-		require.Less(t, left[wants(one)], wants(one), "there are enough for a match")
+	for _, ticket := range waiting {
+		left[wants(ticket)]++
+		require.Less(t, left[wants(ticket)], wants(ticket), "there are enough for a match")
 	}
 	return back[:rapid.IntRange(0, len(back)).Draw(t, "fell through")]
 }
@@ -105,10 +105,10 @@ func requireOldest(t *rapid.T, p matchmaking.Proposal, waiting map[string]*match
 	teams := wants(all[0])
 	require.True(t, slices.IsSortedFunc(p.Teams, func(a, b []*matchmaking.Ticket) int { return byAge(a[0], b[0]) }))
 	require.Len(t, all, teams)
-	for _, one := range all {
-		require.Equal(t, teams, wants(one))
+	for _, ticket := range all {
+		require.Equal(t, teams, wants(ticket))
 		for _, other := range waiting {
-			require.False(t, wants(other) == teams && byAge(other, one) < 0, "%s before %s", other.ID, one.ID)
+			require.False(t, wants(other) == teams && byAge(other, ticket) < 0, "%s before %s", other.ID, ticket.ID)
 		}
 	}
 }

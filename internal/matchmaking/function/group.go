@@ -49,7 +49,7 @@ func (g *group) takeIn(now time.Time) []matchmaking.Proposal {
 	}
 	var proposals []matchmaking.Proposal
 	for _, seed := range g.seeds(newcomers, affected) {
-		if seed.gone {
+		if seed.removed {
 			continue
 		}
 		if teams := g.match(seed); teams != nil {
@@ -64,15 +64,15 @@ func (g *group) takeIn(now time.Time) []matchmaking.Proposal {
 }
 
 func (g *group) newcomers(now time.Time) []*entry {
-	some := make([]*entry, 0, min(g.fresh.Len(), max(g.owner.bounds.intake, 2*g.players)))
-	for len(some) < cap(some) {
+	entries := make([]*entry, 0, min(g.fresh.Len(), max(g.owner.bounds.intake, 2*g.players)))
+	for len(entries) < cap(entries) {
 		e, _ := g.fresh.PopMin()
 		e.widen(g.owner.rules, now)
 		e.newcome = true
-		some = append(some, e)
+		entries = append(entries, e)
 	}
-	g.meet(some)
-	return some
+	g.meet(entries)
+	return entries
 }
 
 // notify adds newcomers to the causes of the entries in the index that they are candidates of, and returns those
@@ -83,8 +83,8 @@ func (g *group) notify(newcomers []*entry) []*entry {
 	}
 	enough := 0
 	if g.players == 2 {
-		// Each of these entries is matched with some newcomer, unless it is matched before. So if a newcomer has as
-		// many of them as there are newcomers, and none takes it, then all newcomers are taken.
+		// Each of these entries is matched with some newcomer, unless it is matched before. So if a newcomer
+		// has as many of them as there are newcomers, and none takes it, then all newcomers are taken.
 		enough = len(newcomers)
 	}
 	var affected []*entry
@@ -147,7 +147,7 @@ func (g *group) candidates(seed *entry) []*entry {
 
 // live removes the causes of an entry that no longer wait, and returns the others.
 func (g *group) live(e *entry) []*entry {
-	causes := slices.DeleteFunc(g.causes[e], func(x *entry) bool { return x.gone })
+	causes := slices.DeleteFunc(g.causes[e], func(x *entry) bool { return x.removed })
 	g.causes[e] = causes
 	return causes
 }

@@ -221,15 +221,15 @@ func (x *index) race(paths []path, enough int, keep func(*entry) bool) []*entry 
 			if i == len(paths)-1 {
 				stopAt = enough
 			}
-			if kept, ended := x.walk(p, limit, stopAt, keep); ended {
-				return kept
+			if found, ended := x.walk(p, limit, stopAt, keep); ended {
+				return found
 			}
 		}
 	}
 }
 
 // walk follows a path for at most limit steps. It returns the entries to keep, and whether they are all or enough.
-func (x *index) walk(p path, limit, enough int, keep func(*entry) bool) (kept []*entry, ended bool) {
+func (x *index) walk(p path, limit, enough int, keep func(*entry) bool) (found []*entry, ended bool) {
 	steps, ended := 0, true
 	p(func(e *entry) bool {
 		if steps == limit {
@@ -238,10 +238,10 @@ func (x *index) walk(p path, limit, enough int, keep func(*entry) bool) (kept []
 		}
 		steps++
 		if keep(e) {
-			kept = append(kept, e)
+			found = append(found, e)
 		}
-		return enough == 0 || len(kept) < enough
+		return enough == 0 || len(found) < enough
 	})
 	*x.steps += steps
-	return kept, ended
+	return found, ended
 }

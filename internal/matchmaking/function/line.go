@@ -126,10 +126,10 @@ func (l *line) inTurn(seed int) [][]*matchmaking.Ticket {
 }
 
 // oldest returns the size of the oldest ticket without a team of at most so many players; 0: there is none.
-func (l *line) oldest(next []int, most int) int {
+func (l *line) oldest(next []int, maxCount int) int {
 	size := 0
 	var first *matchmaking.Ticket
-	for n := 1; n < min(len(l.bySize), most+1); n++ {
+	for n := 1; n < min(len(l.bySize), maxCount+1); n++ {
 		if l.len(n) > next[n] {
 			if t := l.nth(n, next[n]); first == nil || matchmaking.CompareAge(t, first) < 0 {
 				first, size = t, n

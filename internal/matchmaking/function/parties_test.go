@@ -21,8 +21,8 @@ func party(id string, seconds float64, players int) *matchmaking.Ticket {
 // parties returns the tickets of a text such as "a2 b1", the oldest first: a represents two players, b one.
 func parties(text string) []*matchmaking.Ticket {
 	var all []*matchmaking.Ticket
-	for i, one := range strings.Fields(text) {
-		all = append(all, party(one[:1], float64(i), int(one[1]-'0')))
+	for i, ticket := range strings.Fields(text) {
+		all = append(all, party(ticket[:1], float64(i), int(ticket[1]-'0')))
 	}
 	return all
 }
@@ -83,9 +83,9 @@ func TestCriteriaSeatsParties(t *testing.T) {
 		{2, 3, "s4 a1 b1 c1 d1 e1 f1", []string{"a c e | b d f"}, -386}, // s is larger than a team: a is the seed
 	} {
 		m := function.Criteria(function.CriteriaOptions{Teams: c.teams, TeamSize: c.size, Weights: bySkill})
-		for i, one := range parties(c.tickets) {
-			one.Statistics = []matchmaking.Statistic{stat("skill", scores[i])}
-			m.Add(one)
+		for i, ticket := range parties(c.tickets) {
+			ticket.Statistics = []matchmaking.Statistic{stat("skill", scores[i])}
+			m.Add(ticket)
 		}
 		got := match(t, m, 9)
 		require.ElementsMatch(t, c.want, ids(got), "%d of %d from %s", c.teams, c.size, c.tickets)
@@ -130,20 +130,20 @@ func TestFirstComeFillsTeamsOfParties(t *testing.T) {
 					require.Len(t, p.Teams, 2)
 					for _, team := range p.Teams {
 						players := 0
-						for _, one := range team {
-							require.Contains(t, waiting, one.ID)
-							delete(waiting, one.ID)
-							players += one.Party()
+						for _, ticket := range team {
+							require.Contains(t, waiting, ticket.ID)
+							delete(waiting, ticket.ID)
+							players += ticket.Party()
 						}
 						require.Equal(t, 3, players, "%v", ids(round))
 					}
 				}
 				require.False(t, fillsTwoOfThree(waiting), "%v is left", waiting)
 			default:
-				one := party(numbered("t", rapid.IntRange(0, i).Draw(t, "added")), float64(i),
+				ticket := party(numbered("t", rapid.IntRange(0, i).Draw(t, "added")), float64(i),
 					rapid.IntRange(0, 4).Draw(t, "players"))
-				m.Add(one)
-				waiting[one.ID] = one
+				m.Add(ticket)
+				waiting[ticket.ID] = ticket
 			}
 		}
 	})
@@ -153,8 +153,8 @@ func TestFirstComeFillsTeamsOfParties(t *testing.T) {
 // singles.
 func fillsTwoOfThree(waiting map[string]*matchmaking.Ticket) bool {
 	var n [5]int
-	for _, one := range waiting {
-		n[one.Party()]++
+	for _, ticket := range waiting {
+		n[ticket.Party()]++
 	}
 	threes := min(n[3], 2)
 	pairs := min(n[2], n[1], 2-threes)

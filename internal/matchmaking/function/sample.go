@@ -38,7 +38,7 @@ func (l *sample[T]) Remove(t T) {
 // Take returns values in order, as many as limit at most, and reports whether these are all; a limit of 0 is none.
 // Unused values come first, so that none waits forever; the others are chosen at random, so that any two of them are
 // eventually returned together.
-func (l *sample[T]) Take(limit int) (some []T, all bool) {
+func (l *sample[T]) Take(limit int) (values []T, all bool) {
 	if limit == 0 || l.all.Len() <= limit {
 		l.taken = l.fresh.Items()
 		return l.all.Items(), true
@@ -47,24 +47,24 @@ func (l *sample[T]) Take(limit int) (some []T, all bool) {
 	taken := make(map[T]bool, limit)
 	l.fresh.Scan(func(t T) bool {
 		taken[t] = true
-		some, l.taken = append(some, t), append(l.taken, t)
-		return len(some) < limit
+		values, l.taken = append(values, t), append(l.taken, t)
+		return len(values) < limit
 	})
 	for _, i := range rand.Perm(l.all.Len()) { //nolint:gosec // no secret hangs on it
-		if len(some) == limit {
+		if len(values) == limit {
 			break
 		}
 		if t, _ := l.all.GetAt(i); !taken[t] {
-			some = append(some, t)
+			values = append(values, t)
 		}
 	}
-	slices.SortFunc(some, func(a, b T) int {
+	slices.SortFunc(values, func(a, b T) int {
 		if l.less(a, b) {
 			return -1
 		}
 		return 1
 	})
-	return some, false
+	return values, false
 }
 
 // Used marks the values of the last Take as used.

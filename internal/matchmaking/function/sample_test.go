@@ -17,16 +17,16 @@ func TestTake(t *testing.T) {
 	}
 	l.Add(3)
 	take := func(limit int) (ids string, all bool) {
-		some, all := l.Take(limit)
+		values, all := l.Take(limit)
 		l.Used()
-		for _, one := range some {
-			ids += strconv.Itoa(one)
+		for _, value := range values {
+			ids += strconv.Itoa(value)
 		}
 		return ids, all
 	}
 	for range 2 {
-		some, _ := l.Take(4)
-		require.Equal(t, []int{0, 1, 2, 3}, some, "the same until they are used")
+		values, _ := l.Take(4)
+		require.Equal(t, []int{0, 1, 2, 3}, values, "the same until they are used")
 	}
 	for _, want := range []string{"0123", "4567"} {
 		ids, all := take(4)

@@ -22,11 +22,11 @@ func (m match) Seats() *seats {
 
 // Largest returns the size of the largest party for which there is room.
 func (s *seats) Largest() int {
-	most := 0
+	number := 0
 	for _, n := range s.free {
-		most = max(most, n)
+		number = max(number, n)
 	}
-	return most
+	return number
 }
 
 // Seat puts a party into the first team with enough free slots, beginning with the team after that of the last party.
@@ -94,14 +94,14 @@ func complete(want int, counts []int) (sizes []int, ok bool) {
 		return nil, false
 	}
 	for n := len(reach) - 1; n > 0; n-- {
-		most := min(counts[n], want/n)
-		for reach[n-1].Bit(want-most*n) == 0 {
-			most--
+		number := min(counts[n], want/n)
+		for reach[n-1].Bit(want-number*n) == 0 {
+			number--
 		}
-		for range most {
+		for range number {
 			sizes = append(sizes, n)
 		}
-		want -= most * n
+		want -= number * n
 	}
 	return sizes, true
 }

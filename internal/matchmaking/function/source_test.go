@@ -38,12 +38,12 @@ func TestSourceSearchCriteria(t *testing.T) {
 func TestSourceFitnessIs195(t *testing.T) {
 	t.Parallel()
 	r := newRules(CriteriaOptions{Weights: map[string]float64{"skill": 0.75, "ping": 0.25}})
-	one := compile(t, matchmaking.Spec{Statistics: []matchmaking.Statistic{{Name: "skill", Value: 1500},
+	ticket := compile(t, matchmaking.Spec{Statistics: []matchmaking.Statistic{{Name: "skill", Value: 1500},
 		{Name: "ping", Value: 65}}})
 	two := compile(t, matchmaking.Spec{Statistics: []matchmaking.Statistic{{Name: "skill", Value: 1750},
 		{Name: "ping", Value: 35}}})
-	require.Equal(t, fitness{value: 195}, r.fitness(one, two))
-	require.Equal(t, fitness{value: 195}, r.fitness(two, one))
+	require.Equal(t, fitness{value: 195}, r.fitness(ticket, two))
+	require.Equal(t, fitness{value: 195}, r.fitness(two, ticket))
 }
 
 func compile(t *testing.T, s matchmaking.Spec) *entry {

@@ -55,9 +55,9 @@ func scenes() []scene {
 		team[i] = player(fmt.Sprint("new", i), skill(crowd/2+5+float64(i)/10), skillBetween(crowd/2-10, crowd/2+20))
 	}
 	pair := func(i int) *matchmaking.Ticket {
-		one := player(fmt.Sprint(i), skill(float64(i)))
-		one.Players = 2
-		return one
+		ticket := player(fmt.Sprint(i), skill(float64(i)))
+		ticket.Players = 2
+		return ticket
 	}
 	modes := func(mode, level float64) []matchmaking.Statistic {
 		return []matchmaking.Statistic{{Name: "mode", Value: mode}, {Name: "level", Value: level}}
@@ -109,9 +109,9 @@ func (s scene) settled(t testing.TB) *criteria {
 	t.Helper()
 	m := newCriteria(s.options, defaultBounds)
 	for i := range crowd {
-		one := s.crowd(i)
-		one.CreateTime = epoch.Add(-time.Second + time.Duration(i)*time.Microsecond)
-		m.Add(one)
+		ticket := s.crowd(i)
+		ticket.CreateTime = epoch.Add(-time.Second + time.Duration(i)*time.Microsecond)
+		m.Add(ticket)
 	}
 	for again := true; again; again = !m.Next().IsZero() {
 		proposals, err := m.Match(t.Context(), epoch)
@@ -129,8 +129,8 @@ func TestCriteriaTakesFewSteps(t *testing.T) {
 			t.Parallel()
 			m := s.settled(t)
 			before := m.steps
-			for _, one := range s.added {
-				m.Add(one)
+			for _, ticket := range s.added {
+				m.Add(ticket)
 			}
 			proposals, err := m.Match(t.Context(), epoch)
 			require.NoError(t, err)
@@ -149,9 +149,9 @@ func TestCriteriaIsToldOfThoseWhoLeave(t *testing.T) {
 	const pairs = 1000
 	m := newCriteria(CriteriaOptions{Teams: 2, TeamSize: 3}, defaultBounds)
 	add := func(id string, players int) (steps, matches int) {
-		before, one := m.steps, player(id, skill(0))
-		one.Players = players
-		m.Add(one)
+		before, ticket := m.steps, player(id, skill(0))
+		ticket.Players = players
+		m.Add(ticket)
 		proposals, err := m.Match(t.Context(), epoch)
 		require.NoError(t, err)
 		return m.steps - before, len(proposals)

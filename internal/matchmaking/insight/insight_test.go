@@ -37,8 +37,8 @@ func examine(t *testing.T, definition string, tickets ...*matchmaking.Ticket) in
 	d, err := matchmaking.ParseDefinition("q", []byte(definition))
 	require.NoError(t, err)
 	c := function.Crowd{Tickets: tickets, Now: now}
-	for _, one := range tickets {
-		c.Pools = append(c.Pools, function.PoolsOf(d.Profile, one))
+	for _, waiting := range tickets {
+		c.Pools = append(c.Pools, function.PoolsOf(d.Profile, waiting))
 	}
 	r, err := insight.Examine(t.Context(), d.Match, c)
 	require.NoError(t, err)
@@ -117,8 +117,8 @@ func TestRanges(t *testing.T) {
 		r := examine(t, `{}`, tickets...)
 		require.Len(t, r.Statistics, 1)
 		var got []string
-		for _, one := range r.Statistics[0].Ranges {
-			got = append(got, fmt.Sprintf("%v-%v %d %s", one.Min, one.Max, one.Tickets, one.Waits.Max))
+		for _, waiting := range r.Statistics[0].Ranges {
+			got = append(got, fmt.Sprintf("%v-%v %d %s", waiting.Min, waiting.Max, waiting.Tickets, waiting.Waits.Max))
 		}
 		require.Equal(t, test.want, strings.Join(got, ", "), name)
 	}
@@ -209,8 +209,8 @@ func TestReaderMakesOneReportAtATime(t *testing.T) {
 	})
 }
 
-func errorOf(t *testing.T, err error) (told *fault.Error) {
+func errorOf(t *testing.T, err error) (clientErr *fault.Error) {
 	t.Helper()
-	require.ErrorAs(t, err, &told)
-	return told
+	require.ErrorAs(t, err, &clientErr)
+	return clientErr
 }

@@ -75,8 +75,8 @@ func (r *Reader) read(ctx context.Context, d matchmaking.Definition, now time.Ti
 		request.Fields = matchmaking.FieldsSearch
 	}
 	crowd, bytes := function.Crowd{Now: now}, 0
-	err := r.waiting.Waiting(ctx, request, func(some []*matchmaking.Ticket) error {
-		for _, t := range some {
+	err := r.waiting.Waiting(ctx, request, func(batch []*matchmaking.Ticket) error {
+		for _, t := range batch {
 			bytes += bytesOf(t)
 			if len(crowd.Tickets) == MaxExamined || bytes > maxBytes {
 				return errEnough

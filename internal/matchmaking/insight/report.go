@@ -129,12 +129,13 @@ func rangesOf(name string, c function.Crowd) []Range {
 	return ranges
 }
 
-func rangeOf(some []measured) Range {
-	waits := make([]time.Duration, len(some))
-	for i, m := range some {
+func rangeOf(tickets []measured) Range {
+	waits := make([]time.Duration, len(tickets))
+	for i, m := range tickets {
 		waits[i] = m.wait
 	}
-	return Range{Min: some[0].value, Max: some[len(some)-1].value, Tickets: len(some), Waits: PercentilesOf(waits)}
+	return Range{Min: tickets[0].value, Max: tickets[len(tickets)-1].value, Tickets: len(tickets),
+		Waits: PercentilesOf(waits)}
 }
 
 // valueOf returns a ticket's statistic, if it is a finite number: the last one with the name.

@@ -51,13 +51,13 @@ type player struct {
 func (a *arena) player(p plan) *player {
 	a.mu.Lock()
 	number := len(a.players)
-	made := &player{
+	created := &player{
 		plan: p, arena: a, number: number, id: fmt.Sprintf("p%d", number), random: a.random(number),
 		watched: make(chan struct{}),
 	}
-	a.players = append(a.players, made)
+	a.players = append(a.players, created)
 	a.mu.Unlock()
-	return made
+	return created
 }
 
 // arrived returns the number of players.
@@ -168,14 +168,14 @@ func (p *player) createHastily(ctx context.Context) error {
 	again, leaver := *p, *p
 	again.random, leaver.random = p.arena.random(-2_000_000-p.number), p.arena.random(-3_000_000-p.number)
 	var group errgroup.Group
-	made := make(chan struct{})
+	created := make(chan struct{})
 	group.Go(func() error {
-		defer close(made)
+		defer close(created)
 		return again.create(ctx)
 	})
 	group.Go(func() error {
 		if leaver.random.IntN(2) == 0 {
-			<-made
+			<-created
 		}
 		return leaver.insist(ctx, func(ctx context.Context, s *server) error { return s.tickets.Cancel(ctx, p.id) })
 	})

@@ -41,8 +41,9 @@ func (u *told) assigned(ticket, connection string) {
 
 // waiting returns two random tickets that wait.
 func (u *told) waiting(ctx context.Context, r *rand.Rand) (ids []string) {
-	err := u.observer.queues.Waiting(ctx, matchmaking.WaitingRequest{Queue: "user"}, func(some []*matchmaking.Ticket) error {
-		for _, t := range some {
+	request := matchmaking.WaitingRequest{Queue: "user"}
+	err := u.observer.queues.Waiting(ctx, request, func(batch []*matchmaking.Ticket) error {
+		for _, t := range batch {
 			if t.Status == matchmaking.Searching {
 				ids = append(ids, t.ID)
 			}

@@ -9,8 +9,8 @@ import (
 
 // Pool holds the waiting tickets of a queue in memory, each in one of three states:
 //
-//	                 claim: its match is being made
-//	add ──► waiting ─────────────────────────────────► claimed ──► finish: assigned or gone, forgotten
+//	                    start of its match
+//	add ──► waiting ─────────────────────────────────► in match ──► finish: assigned or gone, removed
 //	           ▲                                          │
 //	           │                putBack: its match failed │
 //	           ├──────────────────────────────────────────┤
@@ -19,8 +19,8 @@ import (
 //	                                ▲
 //	                                └── add: another claim holds it until a deadline
 //
-// A ticket that was cancelled or has expired is removed from any state. The matcher has exactly the waiting
-// tickets, except those that it has proposed: they stay waiting here until they are claimed or offered again.
+// A ticket that was cancelled or has expired is removed from any state. The matcher has exactly the waiting tickets,
+// except those that it has proposed: they stay waiting here until their match starts, or they are offered again.
 //
 // It does no I/O, starts no goroutines and reads no clock: a director passes what it has read and decided, and the
 // time. The pool is a hint: the storage decides what can be claimed and assigned. One goroutine uses it.
@@ -28,7 +28,7 @@ type Pool struct {
 	matcher Matcher
 	tickets map[string]*entry
 	parked  agenda.Agenda[*pause]
-	claimed int // tickets
+	inMatch int // tickets
 	changed bool
 }
 
@@ -58,10 +58,10 @@ type state uint8
 const (
 	waiting state = iota // available for matches
 	parked               // not available until a time
-	claimed              // in a match that is being made
+	inMatch              // in a match that is being made
 )
 
-// NewPool returns an empty pool. It tells the matcher which tickets are available.
+// NewPool returns an empty pool, which adds the available tickets to the matcher.
 func NewPool(m Matcher) *Pool { return &Pool{matcher: m, tickets: map[string]*entry{}} }
 
 // Add makes a ticket available, or parks it until another claim's deadline if that isn't zero. A ticket that is known
@@ -110,8 +110,8 @@ func (p *Pool) Remove(id string) {
 		p.matcher.Remove(id)
 	case parked:
 		p.unpark(e)
-	case claimed:
-		p.claimed--
+	case inMatch:
+		p.inMatch--
 	}
 }
 
@@ -125,7 +125,7 @@ func (p *Pool) Replace(tickets []*matchmaking.Ticket, held map[string]time.Time)
 		p.Add(t, held[t.ID])
 	}
 	for id, e := range p.tickets {
-		if present[id] || e.state == claimed {
+		if present[id] || e.state == inMatch {
 			continue
 		}
 		if e.isUnassigned() {
@@ -136,37 +136,37 @@ func (p *Pool) Replace(tickets []*matchmaking.Ticket, held map[string]time.Time)
 	return missing
 }
 
-// Claim marks a waiting ticket as being in a match that is being made. The matcher has taken it out.
-func (p *Pool) Claim(id string) {
-	p.tickets[id].state = claimed
-	p.claimed++
+// StartMatch marks a waiting ticket as being in a match that is being made. The matcher has removed it.
+func (p *Pool) StartMatch(id string) {
+	p.tickets[id].state = inMatch
+	p.inMatch++
 }
 
-// Unclaim reverts claim.
-func (p *Pool) Unclaim(t *matchmaking.Ticket) {
-	if e := p.claimedEntry(t); e != nil {
-		p.claimed--
+// CancelMatch reverts StartMatch, and makes the ticket available again.
+func (p *Pool) CancelMatch(t *matchmaking.Ticket) {
+	if e := p.inMatchEntry(t); e != nil {
+		p.inMatch--
 		p.offer(e)
 	}
 }
 
-// Finish removes a claimed ticket that was assigned or doesn't exist any more. Another ticket with its ID stays, also
-// if it is claimed.
+// Finish removes a ticket in a match that was assigned or doesn't exist any more. Another ticket with its ID stays, in
+// any state.
 func (p *Pool) Finish(t *matchmaking.Ticket) {
-	if p.claimedEntry(t) != nil {
+	if p.inMatchEntry(t) != nil {
 		p.Remove(t.ID)
 	}
 }
 
-// PutBack makes a claimed ticket available again after its match failed: now, or from a later time. uncertain reports
+// PutBack makes a ticket available again after its match failed: now, or from a later time. uncertain reports
 // that the match may have been assigned. Another ticket with its ID stays as it is.
 func (p *Pool) PutBack(t *matchmaking.Ticket, now, from time.Time, uncertain bool) {
-	e := p.claimedEntry(t)
+	e := p.inMatchEntry(t)
 	if e == nil {
 		return
 	}
 	e.uncertain = e.uncertain || uncertain
-	p.claimed--
+	p.inMatch--
 	if now.Before(from) {
 		p.park(e, from)
 	} else {
@@ -174,15 +174,15 @@ func (p *Pool) PutBack(t *matchmaking.Ticket, now, from time.Time, uncertain boo
 	}
 }
 
-// claimedEntry returns the entry of a ticket if it is claimed, and isn't that of another ticket with its ID.
-func (p *Pool) claimedEntry(t *matchmaking.Ticket) *entry {
-	if e := p.tickets[t.ID]; e != nil && e.state == claimed && e.ticket.CreateTime.Equal(t.CreateTime) {
+// inMatchEntry returns the entry of a ticket if it is in a match, and isn't that of another ticket with its ID.
+func (p *Pool) inMatchEntry(t *matchmaking.Ticket) *entry {
+	if e := p.tickets[t.ID]; e != nil && e.state == inMatch && e.ticket.CreateTime.Equal(t.CreateTime) {
 		return e
 	}
 	return nil
 }
 
-// Unpark makes a parked ticket available before its time, because the claim that held it was given up.
+// Unpark makes a parked ticket available before its time, because the claim that held it was released.
 func (p *Pool) Unpark(id string) {
 	if e := p.tickets[id]; e != nil && e.state == parked {
 		p.unpark(e)
@@ -217,8 +217,8 @@ func (p *Pool) Available(id string) *matchmaking.Ticket {
 // Len returns the number of tickets.
 func (p *Pool) Len() int { return len(p.tickets) }
 
-// Claimed returns the number of tickets in matches that are being made.
-func (p *Pool) Claimed() int { return p.claimed }
+// InMatches returns the number of tickets in matches that are being made.
+func (p *Pool) InMatches() int { return p.inMatch }
 
 // Changed reports whether the next round may find matches that the last one could not.
 func (p *Pool) Changed() bool { return p.changed }
@@ -242,4 +242,4 @@ func (p *Pool) Certain(t *matchmaking.Ticket) bool {
 	return e != nil && e.ticket.CreateTime.Equal(t.CreateTime) && !e.uncertain
 }
 
-func (e *entry) isUnassigned() bool { return e.state != claimed && !e.uncertain }
+func (e *entry) isUnassigned() bool { return e.state != inMatch && !e.uncertain }

@@ -54,11 +54,11 @@ func (m *poolModel) learn(ticket *matchmaking.Ticket, until time.Time) {
 	if known, ok := m.tickets[ticket.ID]; ok && known.created.Equal(ticket.CreateTime) {
 		return
 	}
-	made := modelTicket{created: ticket.CreateTime, state: waiting, until: until}
+	created := modelTicket{created: ticket.CreateTime, state: waiting, until: until}
 	if !until.IsZero() {
-		made.state = parked
+		created.state = parked
 	}
-	m.tickets[ticket.ID] = made
+	m.tickets[ticket.ID] = created
 }
 
 func (m *poolModel) Add(t *rapid.T) {
@@ -98,7 +98,7 @@ func (m *poolModel) Replace(t *rapid.T) {
 	}
 	var want []string
 	for id, known := range m.tickets {
-		if present[id] || known.state == claimed {
+		if present[id] || known.state == inMatch {
 			continue
 		}
 		if !known.uncertain {
@@ -116,13 +116,13 @@ func (m *poolModel) Claim(t *rapid.T) {
 		return
 	}
 	delete(m.matcher.has, id)
-	m.pool.Claim(id)
-	m.set(id, claimed, time.Time{})
+	m.pool.StartMatch(id)
+	m.set(id, inMatch, time.Time{})
 }
 
 func (m *poolModel) Unclaim(t *rapid.T) {
 	ticket := m.ticket(t)
-	m.pool.Unclaim(ticket)
+	m.pool.CancelMatch(ticket)
 	if m.isClaimed(ticket) {
 		m.set(ticket.ID, waiting, time.Time{})
 	}
@@ -139,7 +139,7 @@ func (m *poolModel) Finish(t *rapid.T) {
 // isClaimed reports whether a ticket is claimed, and not another one with its ID.
 func (m *poolModel) isClaimed(ticket *matchmaking.Ticket) bool {
 	known := m.tickets[ticket.ID]
-	return known.state == claimed && known.created.Equal(ticket.CreateTime)
+	return known.state == inMatch && known.created.Equal(ticket.CreateTime)
 }
 
 func (m *poolModel) PutBack(t *rapid.T) {
@@ -195,7 +195,7 @@ func (m *poolModel) Check(t *rapid.T) {
 		require.Equal(t, !known.uncertain, m.pool.Certain(e.ticket))
 		require.False(t, m.pool.Certain(&matchmaking.Ticket{ID: id, CreateTime: known.created.Add(time.Second)}),
 			"another life")
-		if known.state == claimed {
+		if known.state == inMatch {
 			claims++
 		} else if !known.uncertain {
 			unassigned = append(unassigned, id)
@@ -205,7 +205,7 @@ func (m *poolModel) Check(t *rapid.T) {
 		}
 	}
 	require.Len(t, m.matcher.has, len(m.tickets)-claims-m.pool.parked.Len(), "and no others")
-	require.Equal(t, claims, m.pool.Claimed())
+	require.Equal(t, claims, m.pool.InMatches())
 	require.Equal(t, len(m.tickets), m.pool.Len())
 	require.ElementsMatch(t, unassigned, idsOf(m.pool.Unassigned()))
 	at, ok := m.pool.NextWake()
@@ -233,7 +233,7 @@ func TestPoolReportsChanges(t *testing.T) {
 		{"a held ticket", func() { p.Add(&matchmaking.Ticket{ID: "a"}, now.Add(time.Second)) }, false},
 		{"its time has come", func() { p.Wake(now.Add(time.Second)) }, true},
 		{"the same ticket again", func() { p.Add(&matchmaking.Ticket{ID: "a"}, time.Time{}) }, false},
-		{"claimed", func() { p.Claim("a") }, false},
+		{"claimed", func() { p.StartMatch("a") }, false},
 		{"put back for later", func() { p.PutBack(&matchmaking.Ticket{ID: "a"}, now, now.Add(time.Second), false) },
 			false},
 		{"given up by its holder", func() { p.Unpark("a") }, true},

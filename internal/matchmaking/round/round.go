@@ -12,14 +12,14 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/matchmaking"
 )
 
-// Round forms matches of the tickets in a pool. It claims them in the pool only; a maker claims them in the storage.
+// Round forms matches of the tickets in a pool. A director then claims or assigns them in the storage.
 type Round struct {
 	Queue           string // its name, for the IDs of matches
 	Matcher         matchmaking.Matcher
 	Evaluator       matchmaking.Evaluator
 	MatchTimeout    time.Duration
 	EvaluateTimeout time.Duration
-	MaxClaimed      int // tickets in matches that are being made
+	MaxInMatches    int // tickets in matches that are being made
 }
 
 // Result is the result of a round.
@@ -32,8 +32,8 @@ type Result struct {
 }
 
 // Form asks the match function and the evaluator for matches at a time of the storage's clock. The tickets of the
-// matches that it returns are claimed in the pool. Those of other proposals are available again. After an error without
-// matches the pool is as before.
+// matches that it returns are in matches in the pool. Those of other proposals are available again. After an error
+// without matches the pool is as before.
 func (r *Round) Form(ctx context.Context, p *Pool, now time.Time) Result {
 	proposals, err := r.propose(ctx, now)
 	if err != nil || len(proposals) == 0 {
@@ -46,17 +46,17 @@ func (r *Round) Form(ctx context.Context, p *Pool, now time.Time) Result {
 		f.Err = err
 	}
 	f.choose(p, chosen)
-	left := false
+	returned := false
 	for _, ticket := range taken {
 		if p.Available(ticket.ID) != nil {
 			r.Matcher.Add(ticket)
-			left = true
+			returned = true
 		}
 	}
-	if left && len(f.Matches) > 0 { // without the tickets that were chosen there may be other matches
+	if returned && len(f.Matches) > 0 { // without the tickets that were chosen there may be other matches
 		p.SetChanged(true)
 	}
-	f.holdBack(p, r.MaxClaimed)
+	f.holdBack(p, r.MaxInMatches)
 	return f
 }
 
@@ -101,9 +101,9 @@ func proposed(p *Pool, proposals []matchmaking.Proposal) []*matchmaking.Ticket {
 	for i := range proposals {
 		for _, team := range proposals[i].Teams {
 			for _, ticket := range team {
-				if known := p.Available(ticket.ID); known != nil && !seen[ticket.ID] {
+				if available := p.Available(ticket.ID); available != nil && !seen[ticket.ID] {
 					seen[ticket.ID] = true
-					taken = append(taken, known)
+					taken = append(taken, available)
 				}
 			}
 		}
@@ -129,7 +129,7 @@ func (f *Result) withinLimit(proposals []matchmaking.Proposal) []matchmaking.Pro
 	return within
 }
 
-// choose makes matches of the chosen proposals and claims their tickets in the pool. It refuses those that cannot be
+// choose starts the matches of the chosen proposals in the pool. It refuses those that cannot be
 // matches.
 func (f *Result) choose(p *Pool, chosen []matchmaking.Proposal) {
 	names := make(map[string]bool, len(chosen))
@@ -144,19 +144,19 @@ func (f *Result) choose(p *Pool, chosen []matchmaking.Proposal) {
 		}
 		names[m.ID] = true
 		for _, t := range m.Tickets() {
-			p.Claim(t.ID)
+			p.StartMatch(t.ID)
 		}
 		f.Matches = append(f.Matches, m)
 	}
 }
 
-// holdBack makes the tickets of the last matches available again while more tickets are claimed than allowed. One match
-// always stays.
-func (f *Result) holdBack(p *Pool, maxClaimed int) {
-	for len(f.Matches) > 1 && p.Claimed() > maxClaimed {
+// holdBack makes the tickets of the last matches available again while more tickets are in matches than allowed. One
+// match always stays.
+func (f *Result) holdBack(p *Pool, maxInMatches int) {
+	for len(f.Matches) > 1 && p.InMatches() > maxInMatches {
 		last := f.Matches[len(f.Matches)-1]
 		for _, t := range last.Tickets() {
-			p.Unclaim(t)
+			p.CancelMatch(t)
 		}
 		f.Matches = f.Matches[:len(f.Matches)-1]
 	}

@@ -81,29 +81,29 @@ func ids(n int) []string {
 func TestRound(t *testing.T) {
 	t.Parallel()
 	broken := errors.New("broken")
-	one := func(teams ...[]string) [][][]string { return [][][]string{teams} }
+	ticket := func(teams ...[]string) [][][]string { return [][][]string{teams} }
 	for name, test := range map[string]struct {
-		tickets    []string
-		proposals  [][][]string
-		names      []string
-		functionFn error
-		evaluate   evaluatorFunc
-		maxClaimed int
-		players    int        // of each ticket
-		want       [][]string // tickets of the matches
-		available  []string   // afterwards
-		refused    int
-		err        string
-		changed    bool // there may be more matches without waiting for a change
+		tickets      []string
+		proposals    [][][]string
+		names        []string
+		functionFn   error
+		evaluate     evaluatorFunc
+		maxInMatches int
+		players      int        // of each ticket
+		want         [][]string // tickets of the matches
+		available    []string   // afterwards
+		refused      int
+		err          string
+		changed      bool // there may be more matches without waiting for a change
 	}{
 		"nothing proposed": {tickets: ids(2), available: ids(2)},
-		"a match of two teams": {tickets: ids(3), proposals: one([]string{"1"}, []string{"2"}),
+		"a match of two teams": {tickets: ids(3), proposals: ticket([]string{"1"}, []string{"2"}),
 			want: [][]string{{"1", "2"}}, available: []string{"3"}},
 		"two matches": {tickets: ids(4), proposals: [][][]string{{{"1", "3"}}, {{"2", "4"}}},
 			want: [][]string{{"1", "3"}, {"2", "4"}}},
 		"the function fails": {tickets: ids(2), functionFn: broken, available: ids(2),
 			err: "match function: broken"},
-		"the evaluator fails": {tickets: ids(2), proposals: one(ids(2)),
+		"the evaluator fails": {tickets: ids(2), proposals: ticket(ids(2)),
 			evaluate:  func([]matchmaking.Proposal) ([]matchmaking.Proposal, error) { return nil, broken },
 			available: ids(2), err: "evaluator: broken"},
 		"the evaluator leaves": {tickets: ids(4), proposals: [][][]string{{{"1", "2"}}, {{"3", "4"}}},
@@ -112,32 +112,32 @@ func TestRound(t *testing.T) {
 		"a shared ticket": {tickets: ids(3), proposals: [][][]string{{{"1", "2"}}, {{"2", "3"}}},
 			want: [][]string{{"1", "2"}}, available: []string{"3"}, refused: 1, err: "ticket 2, which is not available",
 			changed: true},
-		"a ticket twice": {tickets: ids(2), proposals: one([]string{"1", "1"}), available: ids(2), refused: 1,
+		"a ticket twice": {tickets: ids(2), proposals: ticket([]string{"1", "1"}), available: ids(2), refused: 1,
 			err: "ticket 1 twice"},
-		"a ticket it doesn't have": {tickets: ids(1), proposals: one([]string{"1", "9"}), available: ids(1), refused: 1,
+		"a ticket it doesn't have": {tickets: ids(1), proposals: ticket([]string{"1", "9"}), available: ids(1), refused: 1,
 			err: "ticket 9, which is not available"},
-		"no tickets": {tickets: ids(1), proposals: one([]string{}), available: ids(1), refused: 1,
+		"no tickets": {tickets: ids(1), proposals: ticket([]string{}), available: ids(1), refused: 1,
 			err: "has no tickets"},
 		"one ID for two": {tickets: ids(2), proposals: [][][]string{{{"1"}}, {{"2"}}},
 			names: []string{"m", "m"}, want: [][]string{{"1"}}, available: []string{"2"}, refused: 1,
 			err: "two matches have the ID m", changed: true},
-		"the evaluator invents": {tickets: ids(2), proposals: one(ids(2)),
+		"the evaluator invents": {tickets: ids(2), proposals: ticket(ids(2)),
 			evaluate: func([]matchmaking.Proposal) ([]matchmaking.Proposal, error) {
 				return []matchmaking.Proposal{{Teams: [][]*matchmaking.Ticket{{{ID: "9"}}}}}, nil
 			}, available: ids(2), refused: 1, err: "ticket 9, which is not available"},
-		"an ID that is no name": {tickets: ids(1), proposals: one(ids(1)), names: []string{"a b"}, available: ids(1),
+		"an ID that is no name": {tickets: ids(1), proposals: ticket(ids(1)), names: []string{"a b"}, available: ids(1),
 			refused: 1, err: "match"},
-		"too many tickets": {tickets: ids(101), proposals: one(ids(101)), available: ids(101), refused: 1,
+		"too many tickets": {tickets: ids(101), proposals: ticket(ids(101)), available: ids(101), refused: 1,
 			err: "has 101 tickets, at most 100 are allowed"},
-		"far too many tickets": {tickets: ids(10_000), proposals: one(ids(10_000)), available: ids(10_000),
+		"far too many tickets": {tickets: ids(10_000), proposals: ticket(ids(10_000)), available: ids(10_000),
 			refused: 1, err: "has 10000 tickets, at most 100 are allowed"},
-		"too many players": {tickets: ids(11), players: 100, proposals: one(ids(11)), available: ids(11),
+		"too many players": {tickets: ids(11), players: 100, proposals: ticket(ids(11)), available: ids(11),
 			refused: 1, err: "has 1100 players, at most 1000 are allowed"},
-		"a party":                {tickets: ids(10), players: 100, proposals: one(ids(10)), want: [][]string{ids(10)}},
-		"as many as are allowed": {tickets: ids(100), proposals: one(ids(100)), want: [][]string{ids(100)}},
+		"a party":                {tickets: ids(10), players: 100, proposals: ticket(ids(10)), want: [][]string{ids(10)}},
+		"as many as are allowed": {tickets: ids(100), proposals: ticket(ids(100)), want: [][]string{ids(100)}},
 		"more than can be made": {tickets: ids(6), proposals: [][][]string{{{"1", "2"}}, {{"3", "4"}}, {{"5", "6"}}},
-			maxClaimed: 3, want: [][]string{{"1", "2"}}, available: []string{"3", "4", "5", "6"}, changed: true},
-		"at least one": {tickets: ids(4), proposals: one(ids(4)), maxClaimed: 2, want: [][]string{ids(4)}},
+			maxInMatches: 3, want: [][]string{{"1", "2"}}, available: []string{"3", "4", "5", "6"}, changed: true},
+		"at least one": {tickets: ids(4), proposals: ticket(ids(4)), maxInMatches: 2, want: [][]string{ids(4)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -146,12 +146,12 @@ func TestRound(t *testing.T) {
 			if test.evaluate == nil {
 				test.evaluate = keepAll
 			}
-			if test.maxClaimed == 0 {
-				test.maxClaimed = 1000
+			if test.maxInMatches == 0 {
+				test.maxInMatches = 1000
 			}
 			r := round.Round{
 				Queue: "duel", Matcher: function, Evaluator: test.evaluate,
-				MatchTimeout: time.Minute, EvaluateTimeout: time.Minute, MaxClaimed: test.maxClaimed,
+				MatchTimeout: time.Minute, EvaluateTimeout: time.Minute, MaxInMatches: test.maxInMatches,
 			}
 			p := round.NewPool(function)
 			for _, id := range test.tickets {
@@ -174,7 +174,7 @@ func TestRound(t *testing.T) {
 				got, claims = append(got, ids), claims+len(ids)
 			}
 			require.Equal(t, test.want, got)
-			require.Equal(t, claims, p.Claimed())
+			require.Equal(t, claims, p.InMatches())
 			require.Equal(t, test.refused, f.Refused)
 			if test.err == "" {
 				require.NoError(t, f.Err)

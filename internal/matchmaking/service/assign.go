@@ -46,7 +46,7 @@ func (s *Service) AssignTickets(ctx context.Context, queue string, groups []Assi
 	if err := a.begin(ctx, groups); err != nil {
 		return nil, err
 	}
-	for len(a.left) > 0 {
+	for len(a.remaining) > 0 {
 		if err := a.pass(ctx); err != nil {
 			return nil, fmt.Errorf("assign tickets of queue %s: %w", q.Name, err)
 		}
@@ -66,10 +66,10 @@ func (s *Service) AssignTickets(ctx context.Context, queue string, groups []Assi
 // which some tickets can't be assigned are repeated without these.
 type assigning struct {
 	*Service
-	queue  *queue
-	token  string
-	left   []*assignedGroup // those that aren't assigned yet
-	failed map[string]AssignmentFailure
+	queue     *queue
+	token     string
+	remaining []*assignedGroup // those that aren't assigned yet
+	failed    map[string]AssignmentFailure
 }
 
 // assignedGroup is the match of a group.
@@ -124,7 +124,7 @@ func (a *assigning) begin(ctx context.Context, groups []AssignmentGroup) error {
 		}
 		owners = owners[len(groups[i].Tickets):]
 		if len(team) > 0 {
-			a.left = append(a.left, &assignedGroup{place: groups[i].Allocation, Proposal: matchmaking.Proposal{
+			a.remaining = append(a.remaining, &assignedGroup{place: groups[i].Allocation, Proposal: matchmaking.Proposal{
 				ID: matchmaking.NewID(a.queue.Name), Teams: [][]*matchmaking.Ticket{team},
 			}})
 		}
@@ -136,7 +136,7 @@ func (a *assigning) begin(ctx context.Context, groups []AssignmentGroup) error {
 func (a *assigning) pass(ctx context.Context) error {
 	r := matchmaking.AssignRequest{Queue: a.queue.Name, Token: a.token, Any: true, Keep: a.queue.AssignmentTTL.Std()}
 	tickets, bytes := 0, 0
-	for _, g := range a.left {
+	for _, g := range a.remaining {
 		match, err := a.queue.Assignments(&g.Proposal, g.place)
 		if err != nil {
 			return err
@@ -149,7 +149,7 @@ func (a *assigning) pass(ctx context.Context) error {
 		}
 		r.Matches = append(r.Matches, match)
 	}
-	var left []*assignedGroup
+	var remaining []*assignedGroup
 	var conflicts []string
 	var failure error
 	for i, o := range a.o.Store.Assign(ctx, r) {
@@ -159,18 +159,18 @@ func (a *assigning) pass(ctx context.Context) error {
 		case len(o.Conflicts) == 0:
 			a.assigned(&r.Matches[i], &o)
 		default:
-			left = append(left, a.left[i])
+			remaining = append(remaining, a.remaining[i])
 			for _, c := range o.Conflicts {
 				conflicts = append(conflicts, c.ID)
 			}
 		}
 	}
-	if failure != nil || len(left) == 0 {
-		a.left = nil
+	if failure != nil || len(remaining) == 0 {
+		a.remaining = nil
 		return failure
 	}
-	a.left = left
-	return a.leaveOut(ctx, conflicts)
+	a.remaining = remaining
+	return a.exclude(ctx, conflicts)
 }
 
 // assigned counts an assigned match, and hands its assignments to the relay.
@@ -179,9 +179,9 @@ func (a *assigning) assigned(m *matchmaking.AssignMatch, o *matchmaking.AssignOu
 	a.offer(a.queue.Name, m.AppendOutgoing(nil, o.Entries, ""))
 }
 
-// leaveOut removes tickets from the matches that are left, and records those of them that aren't assigned as they
+// exclude removes tickets from the matches that are left, and records those of them that aren't assigned as they
 // should be.
-func (a *assigning) leaveOut(ctx context.Context, ids []string) error {
+func (a *assigning) exclude(ctx context.Context, ids []string) error {
 	found, err := a.o.Store.States(ctx, a.queue.Name, ids)
 	if err != nil {
 		return err
@@ -190,8 +190,8 @@ func (a *assigning) leaveOut(ctx context.Context, ids []string) error {
 	for i, id := range ids {
 		states[id] = &found[i]
 	}
-	var left []*assignedGroup
-	for _, g := range a.left {
+	var remaining []*assignedGroup
+	for _, g := range a.remaining {
 		var team []*matchmaking.Ticket
 		for _, t := range g.Teams[0] {
 			state := states[t.ID]
@@ -208,10 +208,10 @@ func (a *assigning) leaveOut(ctx context.Context, ids []string) error {
 			}
 		}
 		if g.Teams[0] = team; len(team) > 0 {
-			left = append(left, g)
+			remaining = append(remaining, g)
 		}
 	}
-	a.left = left
+	a.remaining = remaining
 	return nil
 }
 

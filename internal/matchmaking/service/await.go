@@ -48,22 +48,22 @@ func (s *Service) assignment(ctx context.Context, queue, id string) (*matchmakin
 // Waits returns the number of calls of Await in progress, and the number of queues with a subscription for them.
 func (s *Service) Waits() (waits, feeds int) { return s.watches.Count() }
 
-// lookAgain is the delay after which AwaitEnd reads the ticket once, in case it was removed before notifications were
+// secondRead is the delay after which AwaitEnd reads the ticket once, in case it was removed before notifications were
 // received.
-const lookAgain = time.Second
+const secondRead = time.Second
 
 // AwaitEnd returns nil when an assigned ticket of a queue can't be read any more: it was deleted, or its assignment has
 // expired. Errors: fault.ErrUnavailable after Drain, and that of ctx.
 func (s *Service) AwaitEnd(ctx context.Context, queue, id string) error {
 	keep := time.Duration(matchmaking.DefaultAssignmentTTL)
-	if q := s.registry.known()[queue]; q != nil {
+	if q := s.registry.all()[queue]; q != nil {
 		keep = q.AssignmentTTL.Std()
 	}
 	ends := time.Now().Add(keep)
-	timer := time.NewTimer(min(lookAgain, keep))
+	timer := time.NewTimer(min(secondRead, keep))
 	defer timer.Stop()
 	for time.Now().Before(ends) {
-		if err := s.watches.AwaitGone(ctx, queue, id, timer.C); err != nil {
+		if err := s.watches.AwaitRemoved(ctx, queue, id, timer.C); err != nil {
 			return err
 		}
 		state, err := s.stateOf(ctx, queue, id) // a replica may still have the ticket

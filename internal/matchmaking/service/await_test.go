@@ -38,7 +38,7 @@ func (f *feeds) States(_ context.Context, _ string, ids []string) (states []matc
 		return f.states(ids)
 	}
 	for range ids {
-		states = append(states, matchmaking.TicketState{Created: began, Left: time.Hour})
+		states = append(states, matchmaking.TicketState{Created: began, Remaining: time.Hour})
 	}
 	return states, nil
 }
@@ -130,7 +130,7 @@ func TestAwaitEnd(t *testing.T) {
 		}, 5 * time.Second},
 		"removed before it is waited for": {func(_ *feeds, becomes func(matchmaking.TicketState)) {
 			becomes(matchmaking.TicketState{})
-		}, lookAgain},
+		}, secondRead},
 		"not confirmed by replicas at the moment": {func(_ *feeds, becomes func(matchmaking.TicketState)) {
 			becomes(matchmaking.TicketState{Created: began, Unconfirmed: true})
 		}, keep},

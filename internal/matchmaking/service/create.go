@@ -22,11 +22,11 @@ type NewTicket struct {
 	ID    string // empty: generated with matchmaking.NewID
 	Spec  matchmaking.Spec
 	Owner string // Ticket.Owner
-	// TTL is the time during which the ticket can be matched; zero: the queue's TicketTTL. In a queue with a heartbeat
-	// the ticket stays in the queue for one heartbeat at a time, renewed by Attend.
+	// TTL is the time during which the ticket can be matched; zero: the queue's TicketTTL. In a queue with a
+	// heartbeat the ticket stays in the queue for one heartbeat at a time, renewed by Attend.
 	TTL time.Duration
-	// PersistentTTL is the life requested in the ticket's persistent_field, used if TTL is zero: at most the queue's
-	// TicketTTL.
+	// PersistentTTL is the life requested in the ticket's persistent_field, used if TTL is zero: at most the
+	// queue's TicketTTL.
 	PersistentTTL time.Duration
 	// NoChannel means that the ticket has no channel, unless its queue says whether its tickets have one. It has no
 	// effect with an ID.
@@ -40,17 +40,17 @@ func (n *NewTicket) channel(d *matchmaking.Definition) bool {
 
 // life returns the time during which the ticket can be matched.
 func (n *NewTicket) life(d *matchmaking.Definition) time.Duration {
-	most := d.TicketTTL.Std()
-	return min(cmp.Or(n.TTL, n.PersistentTTL, most), most)
+	maxLife := d.TicketTTL.Std()
+	return min(cmp.Or(n.TTL, n.PersistentTTL, maxLife), maxLife)
 }
 
 // Create creates a ticket, and its channel [matchmaking.ChannelOf] with the subscriber [matchmaking.Subscriber], unless
 // it has none: see [matchmaking.Definition]. If the queue has a ticket with its ID, in any status, Create returns that
-// ticket with created false. The channel begins a new life before the ticket exists: messages for an earlier ticket with the ID are never delivered to this one. If it
-// is unknown whether the ticket was created, it is removed in the background, for the length of its life, unless Create
-// is called for the same ID again, on any server. A ticket of another owner isn't returned: the error is
-// ErrTicketExists. See Token for the credential of its player. Errors: ErrNoQueue, fault.SlugInvalidTicket,
-// fault.SlugTicketTooLarge, ErrTicketExists, ErrQueueFull, and the store's.
+// ticket with created false. The channel begins a new life before the ticket exists: messages for an earlier ticket
+// with the ID are never delivered to this one. If it is unknown whether the ticket was created, it is removed in the
+// background, for the length of its life, unless Create is called for the same ID again, on any server. A ticket of
+// another owner isn't returned: the error is ErrTicketExists. See Token for the credential of its player. Errors:
+// ErrNoQueue, fault.SlugInvalidTicket, fault.SlugTicketTooLarge, ErrTicketExists, ErrQueueFull, and the store's.
 func (s *Service) Create(ctx context.Context, n NewTicket) (t matchmaking.Ticket, created bool, err error) {
 	n.Queue = cmp.Or(n.Queue, matchmaking.DefaultQueue)
 	q, err := s.registry.lookup(ctx, n.Queue)
@@ -66,17 +66,17 @@ func (s *Service) Create(ctx context.Context, n NewTicket) (t matchmaking.Ticket
 	if s.isFull(ctx, q, n.ID) {
 		return matchmaking.Ticket{}, false, matchmaking.ErrQueueFull
 	}
-	var made *matchmaking.Ticket // the ticket is large: copies would be on the stack of each waiting creation
+	var ticket *matchmaking.Ticket // the ticket is large: copies would be on the stack of each waiting creation
 	n.NoChannel = !n.channel(&q.Definition)
 	if n.ID != "" {
-		made, created, err = s.createNamed(ctx, q, &n)
+		ticket, created, err = s.createNamed(ctx, q, &n)
 	} else {
-		made, created, err = s.createUnique(ctx, q, &n)
+		ticket, created, err = s.createUnique(ctx, q, &n)
 	}
 	if err != nil {
 		return matchmaking.Ticket{}, false, err
 	}
-	return *made, created, nil
+	return *ticket, created, nil
 }
 
 // Token returns, for the caller of Create, a credential that gives the ticket's player access to this ticket only;
@@ -179,12 +179,12 @@ func (s *Service) create(ctx context.Context, q *queue, n *NewTicket, epoch ulid
 	if q.Heartbeat > 0 {
 		ttl = min(ttl, q.Heartbeat.Std())
 	}
-	attempt, asked := id.New(), time.Now()
+	attempt, started := id.New(), time.Now()
 	var expected watch.Expectation
 	if epoch.IsZero() {
 		expected = s.watches.Expect(n.Queue, n.ID)
 	}
-	made, created, err := s.o.Store.Create(ctx, matchmaking.CreateRequest{
+	ticket, created, err := s.o.Store.Create(ctx, matchmaking.CreateRequest{
 		Ticket: matchmaking.Ticket{
 			Queue: n.Queue, ID: n.ID, Epoch: epoch, NoChannel: n.NoChannel, Spec: n.Spec, Owner: n.Owner, TTL: ttl, Life: life,
 		},
@@ -200,14 +200,14 @@ func (s *Service) create(ctx context.Context, q *queue, n *NewTicket, epoch ulid
 		return nil, false, fmt.Errorf("create ticket %s: %w", n.ID, err)
 	}
 	if created {
-		expected.Created(&made)
+		expected.Created(&ticket)
 		s.o.Metrics.Created(n.Queue)
 	}
-	if err := s.own(n, &made, attempt); err != nil {
+	if err := s.own(n, &ticket, attempt); err != nil {
 		return nil, false, err
 	}
-	s.owners.Add(&made, asked)
-	return &made, created, nil
+	s.owners.Add(&ticket, started)
+	return &ticket, created, nil
 }
 
 // own returns ErrTicketExists if the ticket found by an attempt has another owner. The ticket then no longer belongs to
@@ -252,11 +252,11 @@ func isRefusal(err error) bool {
 	if errors.Is(err, matchmaking.ErrUndone) || errors.Is(err, matchmaking.ErrNotSent) {
 		return true
 	}
-	var told *fault.Error
-	if !errors.As(err, &told) {
+	var clientErr *fault.Error
+	if !errors.As(err, &clientErr) {
 		return false
 	}
-	return told.Slug == fault.SlugQueueFull || told.Kind != fault.Unavailable && told.Kind != fault.Internal
+	return clientErr.Slug == fault.SlugQueueFull || clientErr.Kind != fault.Unavailable && clientErr.Kind != fault.Internal
 }
 
 // fullFor is the time for which isFull queries the storage after a queue was full.
@@ -265,7 +265,7 @@ const fullFor = time.Second
 // isFull reports whether a queue that was full a moment ago still is, and has no ticket with the ID. It avoids
 // reserving a channel for each ticket that a full queue refuses. The creation of the ticket remains authoritative.
 func (s *Service) isFull(ctx context.Context, q *queue, id string) bool {
-	if time.Now().UnixNano() > q.fullTill.Load() {
+	if time.Now().UnixNano() > q.fullUntil.Load() {
 		return false
 	}
 	if id != "" {
@@ -281,4 +281,4 @@ func (s *Service) isFull(ctx context.Context, q *queue, id string) bool {
 	return true
 }
 
-func (q *queue) setFull() { q.fullTill.Store(time.Now().Add(fullFor).UnixNano()) }
+func (q *queue) setFull() { q.fullUntil.Store(time.Now().Add(fullFor).UnixNano()) }

@@ -54,10 +54,10 @@ func TestTicketsThatAreRefused(t *testing.T) {
 		{NewTicket{Spec: matchmaking.Spec{Statistics: []matchmaking.Statistic{{Name: "a", Value: math.NaN()}}}},
 			"/statistics/0/value"},
 	} {
-		var told *fault.Error
-		require.ErrorAs(t, c.n.check(&d), &told, "%+v", c.n)
-		require.Equal(t, fault.SlugInvalidTicket, told.Slug)
-		require.Equal(t, c.field, told.Field)
+		var clientErr *fault.Error
+		require.ErrorAs(t, c.n.check(&d), &clientErr, "%+v", c.n)
+		require.Equal(t, fault.SlugInvalidTicket, clientErr.Slug)
+		require.Equal(t, c.field, clientErr.Field)
 	}
 	require.NoError(t, (&NewTicket{Spec: matchmaking.Spec{TeamSize: 3, Players: 3}}).check(&d))
 	full := matchmaking.Spec{Criteria: slices.Repeat([]matchmaking.Criterion{{Name: "a"}}, 100),
@@ -92,10 +92,10 @@ func TestLargeTickets(t *testing.T) {
 			require.Equal(t, 1, reserved)
 			continue
 		}
-		var told *fault.Error
-		require.ErrorAs(t, err, &told)
-		require.Equal(t, fault.TooLarge, told.Kind)
-		require.Equal(t, fault.SlugTicketTooLarge, told.Slug)
+		var clientErr *fault.Error
+		require.ErrorAs(t, err, &clientErr)
+		require.Equal(t, fault.TooLarge, clientErr.Kind)
+		require.Equal(t, fault.SlugTicketTooLarge, clientErr.Slug)
 		require.Zero(t, reserved)
 	}
 }
@@ -158,7 +158,7 @@ func TestAttemptsOfUnknownOutcome(t *testing.T) {
 		}
 		_, _, err := s.Create(t.Context(), NewTicket{Queue: "duel"})
 		require.ErrorIs(t, err, c.err)
-		require.Equal(t, c.unknown, s.undo.Left() == 1, "%v", c.err)
+		require.Equal(t, c.unknown, s.undo.Waiting() == 1, "%v", c.err)
 	}
 }
 
@@ -182,7 +182,7 @@ func TestUndo(t *testing.T) {
 		go func() { s.undo.Run(t.Context(), time.Second); close(ended) }()
 		time.Sleep(2 * time.Minute) //nolint:forbidigo // synctest's simulated time
 		synctest.Wait()
-		require.Zero(t, s.undo.Left())
+		require.Zero(t, s.undo.Waiting())
 		require.Equal(t, 4, tries["late"])
 	})
 }
@@ -190,7 +190,7 @@ func TestUndo(t *testing.T) {
 // TestNamedTickets checks the steps for an ID that another queue, another life, or another request holds.
 func TestNamedTickets(t *testing.T) {
 	t.Parallel()
-	mine, theirs := matchmaking.Owner{Queue: "duel", Epoch: ulid.Make()},
+	own, theirs := matchmaking.Owner{Queue: "duel", Epoch: ulid.Make()},
 		matchmaking.Owner{Queue: "other", Epoch: ulid.Make()}
 	for name, c := range map[string]struct {
 		owner  matchmaking.Owner
@@ -200,13 +200,13 @@ func TestNamedTickets(t *testing.T) {
 		want   error
 		made   bool
 	}{
-		"the queue has it":                  {owner: mine},
-		"another owner has it":              {owner: mine, whose: "ben", want: matchmaking.ErrTicketExists},
-		"the queue had it":                  {owner: mine, find: matchmaking.ErrNoTicket, made: true},
-		"the queue's storage fails":         {owner: mine, find: fault.ErrUnavailable, want: fault.ErrUnavailable},
+		"the queue has it":                  {owner: own},
+		"another owner has it":              {owner: own, whose: "ben", want: matchmaking.ErrTicketExists},
+		"the queue had it":                  {owner: own, find: matchmaking.ErrNoTicket, made: true},
+		"the queue's storage fails":         {owner: own, find: fault.ErrUnavailable, want: fault.ErrUnavailable},
 		"another queue has it":              {owner: theirs, exists: true, want: matchmaking.ErrTicketExists},
 		"another queue had it":              {owner: theirs, made: true},
-		"requests that overtake each other": {owner: mine, find: matchmaking.ErrUndone, want: fault.ErrUnavailable},
+		"requests that overtake each other": {owner: own, find: matchmaking.ErrUndone, want: fault.ErrUnavailable},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -235,7 +235,7 @@ func TestNamedTickets(t *testing.T) {
 				_, created, err := s.Create(t.Context(), NewTicket{Queue: "duel", ID: "ann"})
 				require.ErrorIs(t, err, c.want)
 				require.Equal(t, c.made, created)
-				require.Equal(t, c.whose != "" || errors.Is(c.find, fault.ErrUnavailable), s.undo.Left() == 1,
+				require.Equal(t, c.whose != "" || errors.Is(c.find, fault.ErrUnavailable), s.undo.Waiting() == 1,
 					"the attempt is given up")
 			})
 		})

@@ -57,7 +57,7 @@ func (s *Service) Attend(ctx context.Context, id string) (stop func()) {
 	if err != nil {
 		return nothing
 	}
-	q := s.registry.known()[name]
+	q := s.registry.all()[name]
 	if q == nil || q.Heartbeat == 0 {
 		return nothing
 	}
@@ -84,8 +84,8 @@ func (h *heartbeats) add(t *matchmaking.Ticket, heartbeat time.Duration) {
 		p = &presentPlayer{}
 		q.tickets[t.ID] = p
 	}
-	// until is compared with this server's clock, which is accurate enough for a heartbeat. An earlier request may have
-	// been for an earlier ticket with this ID.
+	// until is compared with this server's clock, which is accurate enough for a heartbeat. An earlier request may
+	// have been for an earlier ticket with this ID.
 	p.until = t.CreateTime.Add(t.Life)
 	p.requests++
 	if time.Now().Before(p.until) {

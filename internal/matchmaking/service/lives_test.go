@@ -24,8 +24,8 @@ const brief = `{"assignmentTTL": "300ms"}`
 
 // isSlug reports whether an error has a slug.
 func isSlug(err error, slug fault.Slug) bool {
-	var told *fault.Error
-	return errors.As(err, &told) && told.Slug == slug
+	var clientErr *fault.Error
+	return errors.As(err, &clientErr) && clientErr.Slug == slug
 }
 
 // over waits until no ticket has an ID anymore.

@@ -24,7 +24,7 @@ const (
 type owners struct {
 	store  ticketReader
 	lookup func(ctx context.Context, id string) (matchmaking.Owner, error)
-	kept   *lru.Cache[string, owned]
+	cache  *lru.Cache[string, owned]
 }
 
 // ticketReader reads tickets.
@@ -42,19 +42,19 @@ type owned struct {
 
 // newOwners returns owners that read tickets from a store, and their queues with lookup.
 func newOwners(store ticketReader, lookup func(ctx context.Context, id string) (matchmaking.Owner, error)) *owners {
-	kept, err := lru.New[string, owned](maxOwners)
+	cache, err := lru.New[string, owned](maxOwners)
 	if err != nil {
 		panic(err) // impossible: it needs a positive size
 	}
-	return &owners{store: store, lookup: lookup, kept: kept}
+	return &owners{store: store, lookup: lookup, cache: cache}
 }
 
 // Kept returns the number of cached owners.
-func (o *owners) Kept() int { return o.kept.Len() }
+func (o *owners) Kept() int { return o.cache.Len() }
 
 // Owner returns the owner of a ticket, and the ticket's creation time. Errors: matchmaking.ErrNoTicket and the store's.
 func (o *owners) Owner(ctx context.Context, id string) (owner string, created time.Time, err error) {
-	found, ok := o.kept.Get(id)
+	found, ok := o.cache.Get(id)
 	if !ok || !found.until.IsZero() && !time.Now().Before(found.until) {
 		found, err = o.read(ctx, id)
 	}
@@ -67,14 +67,14 @@ func (o *owners) Add(t *matchmaking.Ticket, read time.Time) owned {
 	if !t.Epoch.IsZero() {
 		found.until = read.Add(ownerAge)
 	}
-	o.kept.Add(t.ID, found)
+	o.cache.Add(t.ID, found)
 	return found
 }
 
 // Forget makes the next call of Owner read the owner of a ticket, unless its ID is never reused.
 func (o *owners) Forget(id string) {
 	if _, ok := matchmaking.QueueOf(id); !ok {
-		o.kept.Remove(id)
+		o.cache.Remove(id)
 	}
 }
 

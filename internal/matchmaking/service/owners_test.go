@@ -37,10 +37,10 @@ func TestOwner(t *testing.T) {
 			require.Equal(t, created, at.UnixMicro())
 			require.Equal(t, wantReads, reads)
 		}
-		made := matchmaking.NewID("duel")
-		is(made, "ann", 1, 1)
+		created := matchmaking.NewID("duel")
+		is(created, "ann", 1, 1)
 		time.Sleep(time.Hour) //nolint:forbidigo // synctest's simulated time
-		is(made, "ann", 1, 1)
+		is(created, "ann", 1, 1)
 
 		now.Epoch = ulid.Make()
 		m.epoch = now.Epoch
@@ -48,8 +48,8 @@ func TestOwner(t *testing.T) {
 		is("mine", "ann", 1, 2)
 		s.ForgetOwner("mine")
 		is("mine", "ann", 1, 3)
-		s.ForgetOwner(made)
-		is(made, "ann", 1, 3)
+		s.ForgetOwner(created)
+		is(created, "ann", 1, 3)
 		now.Owner, now.CreateTime, now.Epoch = "ben", time.UnixMicro(2), epochAfter(m.epoch)
 		m.epoch = now.Epoch
 		time.Sleep(ownerAge) //nolint:forbidigo // synctest's simulated time
@@ -62,16 +62,16 @@ func TestOwner(t *testing.T) {
 		is("lost-and-found", "ben", 3, 6)
 
 		m.create = func(r matchmaking.CreateRequest) (matchmaking.Ticket, bool, error) {
-			made := r.Ticket
-			made.CreateTime = time.UnixMicro(4)
-			return made, true, nil
+			created := r.Ticket
+			created.CreateTime = time.UnixMicro(4)
+			return created, true, nil
 		}
 		_, _, err = s.Create(t.Context(), NewTicket{Queue: "duel", ID: "mine", Owner: "cid"})
 		require.NoError(t, err)
 		is("mine", "cid", 4, 6)
 		now.Epoch = ulid.ULID{}
 		for i := range maxOwners + 1 {
-			is(made+strconv.Itoa(i), "ben", 3, 7+i)
+			is(created+strconv.Itoa(i), "ben", 3, 7+i)
 		}
 		require.Equal(t, maxOwners, s.owners.Kept())
 	})

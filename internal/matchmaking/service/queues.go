@@ -13,7 +13,7 @@ import (
 // QueueDescription describes a queue.
 type QueueDescription struct {
 	Definition matchmaking.Definition // without its secrets
-	Fixed      bool                   // it is part of the configuration: PutQueue and DeleteQueue return ErrQueueFixed
+	Configured bool                   // it is part of the configuration: PutQueue and DeleteQueue return ErrQueueFixed
 	Directed   bool                   // this server directs it now
 
 	matchmaking.QueueState
@@ -48,7 +48,7 @@ func (s *Service) Describe(ctx context.Context, queue string) (QueueDescription,
 		return QueueDescription{}, fmt.Errorf("describe queue %s: %w", queue, err)
 	}
 	d := QueueDescription{
-		Definition: q.Redacted(), Fixed: q.fixed, Directed: s.directs(queue), QueueState: state,
+		Definition: q.Redacted(), Configured: q.configured, Directed: s.directs(queue), QueueState: state,
 		MatchesPerSecond: matchRate(state.Recent, state.Now),
 	}
 	d.WaitP50, d.WaitP90, d.WaitP99 = waitPercentiles(state.Recent)
@@ -113,15 +113,15 @@ func (s *Service) Definitions() []matchmaking.Definition {
 // tickets stay in the storage until they expire, or until a server has the queue again. Errors: fault.SlugInvalidQueue,
 // and nothing changes.
 func (s *Service) Redefine(definitions []matchmaking.Definition, maxQueues int) (change func(), err error) {
-	fixed, err := s.registry.newFixed(definitions)
+	configured, err := s.registry.newConfigured(definitions)
 	if err != nil {
 		return nil, err
 	}
-	standard, err := s.registry.standard()
+	defaultQueue, err := s.registry.defaultQueue()
 	if err != nil {
 		return nil, err
 	}
-	return func() { s.registry.setFixed(fixed, standard, maxQueues) }, nil
+	return func() { s.registry.setConfigured(configured, defaultQueue, maxQueues) }, nil
 }
 
 // CheckQueue returns the error that PutQueue would return for a definition, and stores nothing; that there are too many
@@ -132,7 +132,7 @@ func (s *Service) CheckQueue(ctx context.Context, d matchmaking.Definition) erro
 		return err
 	}
 	d.RunTime = true
-	if s.registry.isFixed(d.Name) {
+	if s.registry.isConfigured(d.Name) {
 		return matchmaking.ErrQueueFixed
 	}
 	return s.registry.check(d)

@@ -38,10 +38,10 @@ func TestQueuesThatArePutAndDeletedAtRunTime(t *testing.T) {
 		}, soon, 5*time.Millisecond)
 
 		waits := create(t, a, service.NewTicket{Queue: "arena"})
-		var told *fault.Error
-		require.ErrorAs(t, b.DeleteQueue(t.Context(), "arena"), &told)
-		require.Equal(t, fault.SlugQueueInUse, told.Slug)
-		require.Equal(t, fault.Conflict, told.Kind)
+		var clientErr *fault.Error
+		require.ErrorAs(t, b.DeleteQueue(t.Context(), "arena"), &clientErr)
+		require.Equal(t, fault.SlugQueueInUse, clientErr.Slug)
+		require.Equal(t, fault.Conflict, clientErr.Kind)
 		require.NoError(t, a.Cancel(t.Context(), waits.ID))
 		w.emptied(t, "arena")
 		require.NoError(t, b.DeleteQueue(t.Context(), "arena"))

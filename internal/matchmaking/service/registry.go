@@ -31,7 +31,7 @@ type registry struct {
 	misses  singleflight.Group
 
 	mu         sync.Mutex
-	fixed      map[string]*queue // of the configuration; replaced as a whole
+	configured map[string]*queue // of the configuration; replaced as a whole
 	maxQueues  int
 	queues     map[string]*queue // replaced as a whole, never modified
 	heartbeats bool              // a queue has a heartbeat
@@ -42,10 +42,10 @@ type registry struct {
 // queue is one definition of one queue.
 type queue struct {
 	matchmaking.Definition
-	fixed    bool
-	text     []byte
-	over     chan struct{} // closed when the queue has another definition, or is removed
-	fullTill atomic.Int64  // Unix nanoseconds: isFull queries the storage until then
+	configured bool
+	text       []byte
+	replaced   chan struct{} // closed when the queue has another definition, or is removed
+	fullUntil  atomic.Int64  // Unix nanoseconds: isFull queries the storage until then
 }
 
 func newRegistry(o *Options) (*registry, error) {
@@ -54,17 +54,17 @@ func newRegistry(o *Options) (*registry, error) {
 		changed: make(chan struct{}, 1), reading: make(chan struct{}, 1),
 	}
 	var err error
-	if r.fixed, err = r.newFixed(o.Definitions); err != nil {
+	if r.configured, err = r.newConfigured(o.Definitions); err != nil {
 		return nil, err
 	}
 	return r, r.merge(nil)
 }
 
-// newFixed returns the queues of a configuration by name.
-func (r *registry) newFixed(definitions []matchmaking.Definition) (map[string]*queue, error) {
-	fixed := make(map[string]*queue, len(definitions))
+// newConfigured returns the queues of a configuration by name.
+func (r *registry) newConfigured(definitions []matchmaking.Definition) (map[string]*queue, error) {
+	configured := make(map[string]*queue, len(definitions))
 	for _, d := range definitions {
-		if fixed[d.Name] != nil {
+		if configured[d.Name] != nil {
 			return nil, fmt.Errorf("queue %s: duplicate queue", d.Name)
 		}
 		if err := r.check(d); err != nil {
@@ -74,45 +74,45 @@ func (r *registry) newFixed(definitions []matchmaking.Definition) (map[string]*q
 		if err != nil {
 			return nil, err
 		}
-		q.fixed = true
-		fixed[d.Name] = q
+		q.configured = true
+		configured[d.Name] = q
 	}
-	return fixed, nil
+	return configured, nil
 }
 
-// setFixed replaces the queues of the configuration. standard is the default queue, unless the configuration or a
-// definition that was put defines it. A definition that was put under the name of a queue that the configuration no
-// longer has is used from the next refresh on.
-func (r *registry) setFixed(fixed map[string]*queue, standard *queue, maxQueues int) {
+// setConfigured replaces the queues of the configuration. defaultQueue is the default queue, unless the configuration
+// or a definition that was put defines it. A definition that was put under the name of a queue that the configuration
+// no longer has is used from the next refresh on.
+func (r *registry) setConfigured(configured map[string]*queue, defaultQueue *queue, maxQueues int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	merged := map[string]*queue{matchmaking.DefaultQueue: standard}
+	merged := map[string]*queue{matchmaking.DefaultQueue: defaultQueue}
 	for name, q := range r.queues {
-		if !q.fixed {
+		if !q.configured {
 			merged[name] = q
 		}
 	}
-	r.fixed, r.maxQueues = fixed, maxQueues
-	maps.Copy(merged, fixed)
+	r.configured, r.maxQueues = configured, maxQueues
+	maps.Copy(merged, configured)
 	r.replace(merged)
 }
 
-// isFixed reports whether a queue is part of the configuration.
-func (r *registry) isFixed(name string) bool {
+// isConfigured reports whether a queue is part of the configuration.
+func (r *registry) isConfigured(name string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.fixed[name] != nil
+	return r.configured[name] != nil
 }
 
 // room returns how many queues may be put.
 func (r *registry) room() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return max(r.maxQueues-len(r.fixed), 0)
+	return max(r.maxQueues-len(r.configured), 0)
 }
 
-// standard returns the default queue without any definition.
-func (r *registry) standard() (*queue, error) {
+// defaultQueue returns the default queue without any definition.
+func (r *registry) defaultQueue() (*queue, error) {
 	if r.o.DefaultDirector == matchmaking.DirectorUser {
 		return newQueue(matchmaking.UserDefinition(matchmaking.DefaultQueue))
 	}
@@ -124,7 +124,7 @@ func newQueue(d matchmaking.Definition) (*queue, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode the definition of queue %s: %w", d.Name, err)
 	}
-	return &queue{Definition: d, text: text, over: make(chan struct{})}, nil
+	return &queue{Definition: d, text: text, replaced: make(chan struct{})}, nil
 }
 
 // check returns an error unless a definition is valid for a queue. Errors: fault.SlugInvalidQueue.
@@ -141,8 +141,8 @@ func (r *registry) check(d matchmaking.Definition) error {
 			r.o.ChannelTTL, life)
 	}
 	_, err := r.o.Build(d)
-	var told *fault.Error
-	if err != nil && !errors.As(err, &told) {
+	var clientErr *fault.Error
+	if err != nil && !errors.As(err, &clientErr) {
 		return matchmaking.InvalidQueue("", "the queue can't be built: %v", err)
 	}
 	return err
@@ -150,7 +150,7 @@ func (r *registry) check(d matchmaking.Definition) error {
 
 // lookup returns a queue. It reads the stored definitions if the name is unknown. Errors: ErrNoQueue and the store's.
 func (r *registry) lookup(ctx context.Context, name string) (*queue, error) {
-	if q := r.known()[name]; q != nil {
+	if q := r.all()[name]; q != nil {
 		return q, nil
 	}
 	if matchmaking.CheckQueueName(name) != nil {
@@ -159,15 +159,15 @@ func (r *registry) lookup(ctx context.Context, name string) (*queue, error) {
 	if err := r.refreshMiss(ctx); err != nil {
 		return nil, err
 	}
-	if q := r.known()[name]; q != nil {
+	if q := r.all()[name]; q != nil {
 		return q, nil
 	}
 	return nil, &fault.Error{Kind: fault.NotFound, Slug: fault.SlugNoQueue,
 		Detail: fmt.Sprintf("the queue %q doesn't exist", name)}
 }
 
-// known returns all queues. The map must not be modified.
-func (r *registry) known() map[string]*queue {
+// all returns all queues. The map must not be modified.
+func (r *registry) all() map[string]*queue {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.queues
@@ -175,7 +175,7 @@ func (r *registry) known() map[string]*queue {
 
 // sorted returns all queues by name.
 func (r *registry) sorted() []*queue {
-	all := r.known()
+	all := r.all()
 	list := make([]*queue, 0, len(all))
 	for _, name := range slices.Sorted(maps.Keys(all)) {
 		list = append(list, all[name])
@@ -193,7 +193,7 @@ func (r *registry) hasHeartbeats() bool {
 // put defines or replaces a queue. Errors: fault.SlugInvalidQueue, ErrQueueFixed, ErrTooManyQueues and the store's.
 func (r *registry) put(ctx context.Context, d matchmaking.Definition) (created bool, err error) {
 	d.RunTime = true
-	if r.isFixed(d.Name) {
+	if r.isConfigured(d.Name) {
 		return false, matchmaking.ErrQueueFixed
 	}
 	if err := r.check(d); err != nil {
@@ -216,7 +216,7 @@ func (r *registry) put(ctx context.Context, d matchmaking.Definition) (created b
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.fixed[d.Name] != nil { // since a moment
+	if r.configured[d.Name] != nil { // since a moment
 		return false, matchmaking.ErrQueueFixed
 	}
 	merged := maps.Clone(r.queues)
@@ -227,7 +227,7 @@ func (r *registry) put(ctx context.Context, d matchmaking.Definition) (created b
 
 // remove removes a queue that was put. Errors: ErrQueueFixed, fault.SlugQueueInUse and the store's.
 func (r *registry) remove(ctx context.Context, name string) error {
-	if r.isFixed(name) {
+	if r.isConfigured(name) {
 		return matchmaking.ErrQueueFixed
 	}
 	if err := matchmaking.CheckQueueName(name); err != nil {
@@ -264,34 +264,34 @@ func (r *registry) stored(ctx context.Context, name string) (matchmaking.Definit
 	if err := r.refresh(ctx); err != nil {
 		return matchmaking.Definition{}, err
 	}
-	return cmp.Or(r.known()[name], &queue{}).Definition, nil
+	return cmp.Or(r.all()[name], &queue{}).Definition, nil
 }
 
 // merge replaces the definitions that were put. A queue with an unchanged definition remains the same *queue.
 func (r *registry) merge(stored map[string][]byte) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	merged := make(map[string]*queue, len(stored)+len(r.fixed)+1)
+	merged := make(map[string]*queue, len(stored)+len(r.configured)+1)
 	for name, text := range stored {
 		if q := r.decode(name, text); q != nil {
 			merged[name] = q
 		}
 	}
 	if merged[matchmaking.DefaultQueue] == nil {
-		q, err := r.standard()
+		q, err := r.defaultQueue()
 		if err != nil {
 			return err
 		}
 		merged[matchmaking.DefaultQueue] = q
 	}
-	maps.Copy(merged, r.fixed)
+	maps.Copy(merged, r.configured)
 	r.replace(merged)
 	return nil
 }
 
 // decode decodes a stored definition; nil: this server can't use it. The caller holds mu.
 func (r *registry) decode(name string, text []byte) *queue {
-	if old := r.queues[name]; old != nil && !old.fixed && bytes.Equal(old.text, text) {
+	if old := r.queues[name]; old != nil && !old.configured && bytes.Equal(old.text, text) {
 		return old
 	}
 	d, err := matchmaking.ParseDefinition(name, text)
@@ -315,7 +315,7 @@ func (r *registry) replace(merged map[string]*queue) {
 	changed := len(merged) != len(r.queues)
 	r.heartbeats = false
 	for name, q := range merged {
-		if old := r.queues[name]; old != nil && old.fixed == q.fixed && bytes.Equal(old.text, q.text) {
+		if old := r.queues[name]; old != nil && old.configured == q.configured && bytes.Equal(old.text, q.text) {
 			merged[name] = old
 		} else {
 			changed = true
@@ -324,7 +324,7 @@ func (r *registry) replace(merged map[string]*queue) {
 	}
 	for name, old := range r.queues {
 		if merged[name] != old {
-			close(old.over)
+			close(old.replaced)
 		}
 	}
 	r.queues = merged

@@ -78,7 +78,7 @@ func TestRefresh(t *testing.T) {
 	m.definitions["same"], m.definitions["changes"], m.definitions["goes"] = []byte(`{}`), []byte(`{}`), []byte(`{}`)
 	r := m.service(t, map[string]string{"fixed": `{"heartbeat":"1s"}`}).registry
 	require.NoError(t, r.refresh(t.Context()))
-	before := r.known()
+	before := r.all()
 	require.True(t, before["same"].RunTime)
 	require.False(t, before["fixed"].RunTime)
 	require.True(t, r.hasHeartbeats())
@@ -88,13 +88,13 @@ func TestRefresh(t *testing.T) {
 	delete(m.definitions, "goes")
 	require.NoError(t, r.refresh(t.Context()))
 	<-r.changed
-	after := r.known()
+	after := r.all()
 	require.Len(t, after, 4)
 	for name, isOver := range map[string]bool{"same": false, "fixed": false, "default": false, "changes": true,
 		"goes": true} {
 		require.Equal(t, isOver, before[name] != after[name], name)
 		select {
-		case <-before[name].over:
+		case <-before[name].replaced:
 			require.True(t, isOver, name)
 		default:
 			require.False(t, isOver, name)
@@ -113,10 +113,10 @@ func TestRedefine(t *testing.T) {
 	s := m.service(t, map[string]string{"same": `{}`, "changes": `{}`, "goes": `{}`, "hidden": `{"maxTickets":7}`})
 	r := s.registry
 	require.NoError(t, r.refresh(t.Context()))
-	before := r.known()
+	before := r.all()
 	_, err := s.Redefine([]matchmaking.Definition{parse(t, "same", `{}`), parse(t, "long", `{"ticketTTL":"1h"}`)}, 9)
 	require.ErrorContains(t, err, "queue long: ticketTTL")
-	require.Equal(t, before, r.known())
+	require.Equal(t, before, r.all())
 
 	change, err := s.Redefine([]matchmaking.Definition{parse(t, "same", `{}`), parse(t, "new", `{}`),
 		parse(t, "changes", `{"maxTickets":1}`), parse(t, "taken", `{}`)}, 9)
@@ -124,12 +124,12 @@ func TestRedefine(t *testing.T) {
 	change()
 	<-r.changed
 	require.NoError(t, r.refresh(t.Context()))
-	after := r.known()
+	after := r.all()
 	for name, isOver := range map[string]bool{"same": false, "put": false, "default": false, "changes": true,
 		"goes": true, "hidden": true, "taken": true} {
 		require.Equal(t, isOver, before[name] != after[name], name)
 		if isOver {
-			<-before[name].over
+			<-before[name].replaced
 		}
 	}
 	require.Nil(t, after["goes"])
@@ -155,7 +155,7 @@ func TestStoredDefinitionsThatAreInvalid(t *testing.T) {
 	for range 3 {
 		require.NoError(t, s.registry.refresh(t.Context()))
 	}
-	require.NotContains(t, s.registry.known(), "new")
+	require.NotContains(t, s.registry.all(), "new")
 	require.Equal(t, 1, strings.Count(log.String(), "stored queue definition is invalid"))
 }
 
@@ -202,9 +202,9 @@ func TestDeleteQueueThatIsNotEmpty(t *testing.T) {
 	require.NoError(t, err)
 	for _, state := range []matchmaking.QueueState{{Searching: 1}, {Pending: 1}, {Outgoing: 1}} {
 		m.describe = func() matchmaking.QueueState { return state }
-		var told *fault.Error
-		require.ErrorAs(t, s.DeleteQueue(t.Context(), "duel"), &told)
-		require.Equal(t, fault.SlugQueueInUse, told.Slug)
+		var clientErr *fault.Error
+		require.ErrorAs(t, s.DeleteQueue(t.Context(), "duel"), &clientErr)
+		require.Equal(t, fault.SlugQueueInUse, clientErr.Slug)
 	}
 	m.describe = func() matchmaking.QueueState { return matchmaking.QueueState{} }
 	for range 2 {
@@ -256,11 +256,11 @@ func TestQueuesThatCannotBePut(t *testing.T) {
 
 func requireInvalidQueue(t *testing.T, err error, field, detail string) {
 	t.Helper()
-	var told *fault.Error
-	require.ErrorAs(t, err, &told)
-	require.Equal(t, fault.SlugInvalidQueue, told.Slug)
-	require.Equal(t, field, told.Field)
-	require.Contains(t, told.Detail, detail)
+	var clientErr *fault.Error
+	require.ErrorAs(t, err, &clientErr)
+	require.Equal(t, fault.SlugInvalidQueue, clientErr.Slug)
+	require.Equal(t, field, clientErr.Field)
+	require.Contains(t, clientErr.Detail, detail)
 }
 
 // TestShownDefinitionsCanBePutAgain puts the output form, which has no secrets, and checks that the stored secrets are

@@ -35,8 +35,8 @@ type Options struct {
 	// ChannelTTL is the life of a ticket's channel without activity. It limits the life of a ticket with its
 	// assignment.
 	ChannelTTL time.Duration
-	// Token returns a token for the player of a ticket created by the caller of Create; empty: the caller needs none.
-	// nil: tokens are disabled.
+	// Token returns a token for the player of a ticket created by the caller of Create; empty: the caller needs
+	// none. nil: tokens are disabled.
 	Token   func(ctx context.Context, ticket string, created time.Time) string
 	Follow  matchmaking.Follow // traces what follows from traced tickets; nil: nothing is traced
 	Logger  *slog.Logger
@@ -166,7 +166,7 @@ func (s *Service) runQueues(ctx context.Context) {
 	ended := make(chan string)
 	started := map[string]bool{}
 	for {
-		for name := range s.registry.known() {
+		for name := range s.registry.all() {
 			if !started[name] {
 				started[name] = true
 				running.Go(func() {
@@ -191,14 +191,14 @@ func (s *Service) runQueues(ctx context.Context) {
 // runQueue runs a queue under one definition after the other, until ctx ends or the queue is removed.
 func (s *Service) runQueue(ctx context.Context, name string) {
 	for ctx.Err() == nil {
-		known := s.registry.known()[name]
-		if known == nil {
+		current := s.registry.all()[name]
+		if current == nil {
 			s.publishRest(ctx, name)
 			s.o.Metrics.Forget(name)
 			return
 		}
 		q := director.New(director.Options{
-			Definition: known.Definition, Over: known.over, Build: s.o.Build,
+			Definition: current.Definition, Replaced: current.replaced, Build: s.o.Build,
 			Store: s.o.Store, Leases: s.leases, Subscriptions: s.o.Channels,
 			Wake: func() (director.Metrics, director.Outbox) {
 				m := s.o.Metrics.Queue(name)
@@ -224,7 +224,7 @@ func (s *Service) publishRest(ctx context.Context, name string) {
 		q := s.relay.Queue(name, s.o.Metrics.Queue(name))
 		publishing.Go(func() { q.Run(ctx, func() bool { return true }) })
 	})
-	for s.registry.known()[name] == nil {
+	for s.registry.all()[name] == nil {
 		state, err := s.o.Store.Describe(ctx, name, 0)
 		if err == nil && state.Outgoing == 0 {
 			break

@@ -45,7 +45,7 @@ func TestTwoTicketsAreMatched(t *testing.T) {
 		d, err := s.Describe(t.Context(), "duel")
 		require.NoError(t, err)
 		require.EqualValues(t, 2, d.Matched)
-		require.True(t, d.Fixed)
+		require.True(t, d.Configured)
 		require.Positive(t, d.MatchesPerSecond)
 		require.Positive(t, d.WaitP99)
 	})
@@ -139,14 +139,14 @@ func TestACreationThatFailsLeavesNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	o := w.options(t, define(t, "duel", `{}`), define(t, "other", `{}`))
-	made := make(chan string, 8)
+	ids := make(chan string, 8)
 	var fail atomic.Bool
 	fail.Store(true)
 	tries := 0
 	o.Store = &tampered{
 		Store: w.queues,
 		create: func(_ context.Context, r matchmaking.CreateRequest) error {
-			made <- r.ID
+			ids <- r.ID
 			if fail.Load() {
 				return fault.ErrUnavailable
 			}
@@ -172,7 +172,7 @@ func TestACreationThatFailsLeavesNothing(t *testing.T) {
 	require.False(t, created)
 
 	background(t, s.Run)
-	undone := <-made
+	undone := <-ids
 	require.Eventually(t, func() bool {
 		_, err := s.Ticket(t.Context(), undone)
 		return errors.Is(err, matchmaking.ErrNoTicket)

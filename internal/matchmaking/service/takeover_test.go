@@ -15,12 +15,12 @@ import (
 // directs makes a service direct a queue, unless another one does, and waits until the queue has a director.
 func directs(t *testing.T, s *service.Service, queue string) {
 	t.Helper()
-	made := create(t, s, service.NewTicket{Queue: queue}) // so that the queue isn't idle
+	created := create(t, s, service.NewTicket{Queue: queue}) // so that the queue isn't idle
 	require.Eventually(t, func() bool {
 		d, err := s.Describe(t.Context(), queue)
 		return err == nil && d.Directed
 	}, soon, 5*time.Millisecond)
-	require.NoError(t, s.Cancel(t.Context(), made.ID))
+	require.NoError(t, s.Cancel(t.Context(), created.ID))
 }
 
 // A director is paused before it assigns a match. Meanwhile its successor matches the tickets.
@@ -37,9 +37,9 @@ func TestAPausedDirectorAssignsNothing(t *testing.T) {
 			matched <- struct{}{}
 			<-awake
 			paused.dead.Store(false)
-			made := queues.Assign(ctx, r)
-			outcomes <- made
-			return made
+			created := queues.Assign(ctx, r)
+			outcomes <- created
+			return created
 		}
 		first := o
 		first.Store = paused

@@ -37,7 +37,7 @@ func (s *Service) Cancel(ctx context.Context, id string) error {
 		return err
 	}
 	keep := time.Duration(matchmaking.DefaultAssignmentTTL)
-	q := s.registry.known()[owner.Queue]
+	q := s.registry.all()[owner.Queue]
 	if q != nil {
 		keep = q.AssignmentTTL.Std()
 	}

@@ -74,23 +74,23 @@ const maxUndoFailures = 8
 
 // pass tries each attempt once, and reports whether none is left.
 func (u *undo) pass(ctx context.Context) (finished bool) {
-	list := u.take()
-	var left []createAttempt
+	list := u.removeAll()
+	var remaining []createAttempt
 	failures := 0
 	for i, a := range list {
 		if failures == maxUndoFailures || ctx.Err() != nil {
-			left = append(left, list[i:]...)
+			remaining = append(remaining, list[i:]...)
 			break
 		}
 		_, err := u.store.Undo(ctx, a.Queue, a.ID, a.Attempt)
 		if err != nil && time.Now().Before(a.Until) {
 			failures++
-			left = append(left, a)
+			remaining = append(remaining, a)
 		}
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.waiting = append(left, u.waiting...)
+	u.waiting = append(remaining, u.waiting...)
 	if u.dropped > 0 {
 		u.log.ErrorContext(ctx, "too many failed creations to undo, tickets may remain until they expire", "tickets",
 			u.dropped)
@@ -99,8 +99,8 @@ func (u *undo) pass(ctx context.Context) (finished bool) {
 	return len(u.waiting) == 0
 }
 
-// take removes and returns all attempts.
-func (u *undo) take() []createAttempt {
+// removeAll removes and returns all attempts.
+func (u *undo) removeAll() []createAttempt {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	list := u.waiting
@@ -108,8 +108,8 @@ func (u *undo) take() []createAttempt {
 	return list
 }
 
-// Left returns the number of waiting attempts.
-func (u *undo) Left() int {
+// Waiting returns the number of waiting attempts.
+func (u *undo) Waiting() int {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	return len(u.waiting)

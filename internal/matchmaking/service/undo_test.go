@@ -41,7 +41,7 @@ func TestTooManyAttemptsAreLoggedOnce(t *testing.T) {
 		synctest.Wait()
 		end()
 		<-ended
-		require.Zero(t, u.Left())
+		require.Zero(t, u.Waiting())
 		require.Equal(t, 10_000, store.times)
 		require.Equal(t, 1, strings.Count(log.String(), "\n"), log.String())
 		require.Contains(t, log.String(), "tickets=25")

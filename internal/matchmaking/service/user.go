@@ -52,13 +52,13 @@ func (s *Service) CreateBackfill(ctx context.Context, n NewBackfill) (matchmakin
 	if err := s.checkBackfill(q, &n.Spec); err != nil {
 		return matchmaking.Backfill{}, err
 	}
-	made, err := s.o.Store.CreateBackfill(ctx, matchmaking.CreateBackfillRequest{
+	backfill, err := s.o.Store.CreateBackfill(ctx, matchmaking.CreateBackfillRequest{
 		Queue: q.Name, ID: matchmaking.NewBackfillID(q.Name), Spec: n.Spec, TTL: q.BackfillTTL.Std(), Max: q.MaxBackfills,
 	})
 	if err != nil {
 		return matchmaking.Backfill{}, fmt.Errorf("create a backfill in queue %s: %w", q.Name, err)
 	}
-	return made, nil
+	return backfill, nil
 }
 
 // checkBackfill returns an error unless a queue accepts a backfill.

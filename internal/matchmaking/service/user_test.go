@@ -52,8 +52,8 @@ func TestQueueOfItsUser(t *testing.T) {
 		require.Equal(t, toA.MatchID, toB.MatchID)
 		require.Eventually(t, func() bool {
 			c := w.conn.Client()
-			left, err := c.Do(t.Context(), c.B().Zcard().Key(w.prefix+"mm.{duel}.backfills").Build()).AsInt64()
-			return err == nil && left == 0
+			remaining, err := c.Do(t.Context(), c.B().Zcard().Key(w.prefix+"mm.{duel}.backfills").Build()).AsInt64()
+			return err == nil && remaining == 0
 		}, soon, 5*time.Millisecond, "the backfill keeps the queue from being idle")
 		put(`{"director": "user"}`)
 		w.emptied(t, "duel")
@@ -110,15 +110,15 @@ func TestBackfills(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, b, found)
 
-		mine := create(t, s, service.NewTicket{Queue: "user"})
+		own := create(t, s, service.NewTicket{Queue: "user"})
 		chosen := create(t, s, service.NewTicket{Queue: "user", ID: "chosen"})
-		o := w.handOut(t, &matchmaking.MatchBackfill{ID: b.ID, Generation: 1}, mine.ID, chosen.ID)
+		o := w.handOut(t, &matchmaking.MatchBackfill{ID: b.ID, Generation: 1}, own.ID, chosen.ID)
 		require.NoError(t, o.Err)
 		place := matchmaking.Allocation{Connection: "10.0.0.1:7000"}
 		done, err := s.AcknowledgeBackfill(t.Context(), b.ID, place)
 		require.NoError(t, err)
 		require.Len(t, done.Tickets, 2)
-		for _, id := range []string{mine.ID, chosen.ID} {
+		for _, id := range []string{own.ID, chosen.ID} {
 			require.Equal(t, place.Connection, w.assignment(t, id).Connection, "it is published")
 		}
 		updated, err := s.UpdateBackfill(t.Context(), b.ID, matchmaking.BackfillSpec{PersistentField: large.Extensions})
@@ -132,8 +132,8 @@ func TestBackfills(t *testing.T) {
 		_, err = s.CreateBackfill(t.Context(), service.NewBackfill{Queue: "user"})
 		require.True(t, isSlug(err, fault.SlugManyBackfills), "%v", err)
 		count := 0
-		require.NoError(t, s.EachBackfill(t.Context(), "user", func(some []*matchmaking.Backfill) error {
-			count += len(some)
+		require.NoError(t, s.EachBackfill(t.Context(), "user", func(batch []*matchmaking.Backfill) error {
+			count += len(batch)
 			return nil
 		}))
 		require.Equal(t, 2, count)

@@ -33,12 +33,12 @@ type recorded struct {
 
 // Add adds a ticket that was created. It keeps a copy, which shares the criteria and fields.
 func (r *Recorder) Add(t *matchmaking.Ticket) {
-	kept := *t
-	kept.KeepOnly(matchmaking.FieldsSearch)
-	one := recorded{queue: t.Queue, ticket: &kept, bytes: bytesOf(&kept)}
+	copied := *t
+	copied.KeepOnly(matchmaking.FieldsSearch)
+	item := recorded{queue: t.Queue, ticket: &copied, bytes: bytesOf(&copied)}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.tickets, r.bytes = append(r.tickets, one), r.bytes+one.bytes
+	r.tickets, r.bytes = append(r.tickets, item), r.bytes+item.bytes
 	for len(r.tickets) > 0 && (len(r.tickets) > MaxRecorded || r.bytes > maxBytes ||
 		t.CreateTime.Sub(r.tickets[0].ticket.CreateTime) > RecordedFor) {
 		r.bytes -= r.tickets[0].bytes
@@ -51,9 +51,9 @@ func (r *Recorder) Add(t *matchmaking.Ticket) {
 func (r *Recorder) Tickets(queue string, now time.Time) (found []*matchmaking.Ticket) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, one := range r.tickets {
-		if one.queue == queue && now.Sub(one.ticket.CreateTime) <= RecordedFor {
-			found = append(found, one.ticket)
+	for _, item := range r.tickets {
+		if item.queue == queue && now.Sub(item.ticket.CreateTime) <= RecordedFor {
+			found = append(found, item.ticket)
 		}
 	}
 	return found

@@ -111,7 +111,7 @@ func newSimulation(d matchmaking.Definition, p matchmaking.Parts, tickets []*mat
 		pool: round.NewPool(p.Matcher), matcher: p.Matcher,
 		round: round.Round{
 			Queue: d.Name, Matcher: p.Matcher, Evaluator: p.Evaluator, MatchTimeout: patience,
-			EvaluateTimeout: patience, MaxClaimed: math.MaxInt,
+			EvaluateTimeout: patience, MaxInMatches: math.MaxInt,
 		},
 	}
 	for _, t := range tickets {

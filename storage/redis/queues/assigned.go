@@ -101,18 +101,18 @@ const statesAtOnce = 1000
 // States runs states.lua.
 func (s *Store) States(ctx context.Context, queue string, ids []string) ([]matchmaking.TicketState, error) {
 	states := make([]matchmaking.TicketState, 0, len(ids))
-	for some := range slices.Chunk(ids, statesAtOnce) {
-		call := s.statesCall(queue, some)
+	for batch := range slices.Chunk(ids, statesAtOnce) {
+		call := s.statesCall(queue, batch)
 		rep, err := s.conn.Run(ctx, statesScript, call.Keys, call.Args)
 		if err != nil {
 			return nil, fmt.Errorf("read the states of tickets: %w", err)
 		}
-		found, err := decodeStates(rep, len(some))
+		found, err := decodeStates(rep, len(batch))
 		if err != nil {
 			return nil, err
 		}
 		if s.confirmed != nil {
-			s.confirmStates(ctx, queue, some, found)
+			s.confirmStates(ctx, queue, batch, found)
 		}
 		states = append(states, found...)
 	}
@@ -162,9 +162,9 @@ func (s *Store) confirmedStates(ctx context.Context, queue string, ids []string)
 
 var errChanged = fault.ErrUnavailable.WithCause(errors.New("the ticket was changed while it was read"))
 
-// told completes the result of a ticket read. If the ticket is assigned, it waits until enough replicas have the
-// assignment, so that it may be sent to the player.
-func (s *Store) told(ctx context.Context, t *matchmaking.Ticket) error {
+// confirmTicket completes the result of a ticket read. If the ticket is assigned, it waits until enough replicas have
+// the assignment, so that it may be sent to the player.
+func (s *Store) confirmTicket(ctx context.Context, t *matchmaking.Ticket) error {
 	if t.Assignment == nil || s.confirmed == nil {
 		return nil
 	}
@@ -194,7 +194,7 @@ func decodeStates(r redis.Reply, n int) ([]matchmaking.TicketState, error) {
 		if created := list.Int64(); created != 0 {
 			state.Created = time.UnixMicro(created)
 		}
-		state.Left, state.Content = time.Duration(list.Int64())*time.Millisecond, list.Text()
+		state.Remaining, state.Content = time.Duration(list.Int64())*time.Millisecond, list.Text()
 		states = append(states, state)
 	})
 	if len(states) != n {

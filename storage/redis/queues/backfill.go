@@ -121,9 +121,9 @@ func (s *Store) readBackfills(ctx context.Context, queue string, ids []string) (
 		return nil, 0, err
 	}
 	d.Each(func(list *redis.Decoder) {
-		one := list.List()
-		if one.Len() > 0 && read < len(ids) {
-			b, err := decodeBackfill(one, queue, ids[read])
+		values := list.List()
+		if values.Len() > 0 && read < len(ids) {
+			b, err := decodeBackfill(values, queue, ids[read])
 			list.Fail(err)
 			found = append(found, &b)
 		}
@@ -229,9 +229,9 @@ func (s *Store) ExpireBackfills(ctx context.Context, queue string, limit int) (n
 		if err != nil || len(ids) == 0 {
 			return n, err
 		}
-		some, err := s.removeAll(ctx, queue, removedEnded, ids)
-		n += some
-		if err != nil || some == 0 {
+		count, err := s.removeAll(ctx, queue, removedEnded, ids)
+		n += count
+		if err != nil || count == 0 {
 			return n, err
 		}
 	}
@@ -241,8 +241,8 @@ func (s *Store) ExpireBackfills(ctx context.Context, queue string, limit int) (n
 // removeAll removes those of some backfills that which selects, and returns how many these were.
 func (s *Store) removeAll(ctx context.Context, queue string, which removed, ids []string) (n int, err error) {
 	for len(ids) > 0 {
-		some, seen, err := s.removeBackfills(ctx, queue, which, ids[:min(len(ids), backfillsAtOnce)])
-		n += some
+		count, seen, err := s.removeBackfills(ctx, queue, which, ids[:min(len(ids), backfillsAtOnce)])
+		n += count
 		if err != nil {
 			return n, err
 		}
@@ -313,11 +313,11 @@ func (s *Store) newProlongations() *group.Group[lives, string, prolonged] {
 func (s *Store) prolongAll(ctx context.Context, l lives, ids []string) ([]prolonged, time.Duration, error) {
 	outcomes := make([]prolonged, 0, len(ids))
 	for len(outcomes) < len(ids) {
-		some, err := s.prolongSome(ctx, l, ids[len(outcomes):])
+		page, err := s.prolongSome(ctx, l, ids[len(outcomes):])
 		if err != nil {
 			return nil, 0, err
 		}
-		outcomes = append(outcomes, some...)
+		outcomes = append(outcomes, page...)
 	}
 	return outcomes, prolongPause(len(ids)), nil
 }
@@ -376,7 +376,8 @@ func (s *Store) prolong(ctx context.Context, r *matchmaking.AcknowledgeRequest) 
 }
 
 // maxExpected limits the calls of acknowledge.lua in one acknowledgement. Each further one means that the backfill's
-// tickets changed in between, which is likely while several servers hand out matches with it: of 16 calls all could fail.
+// tickets changed in between, which is likely while several servers hand out matches with it: of 16 calls all could
+// fail.
 const maxExpected = 64
 
 // AcknowledgeBackfill runs prolong.lua, together with concurrent acknowledgements in the queue. If the backfill has

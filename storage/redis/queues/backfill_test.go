@@ -20,21 +20,21 @@ func TestAcknowledgementsShareCalls(t *testing.T) {
 		h.Add(t, "a", "b")
 		large := func(name string) string {
 			content := json.RawMessage(`"` + name + strings.Repeat("x", prolongBytes/2) + `"`)
-			made, err := h.CreateBackfill(t.Context(), matchmaking.CreateBackfillRequest{
+			created, err := h.CreateBackfill(t.Context(), matchmaking.CreateBackfillRequest{
 				Queue: h.Name, ID: matchmaking.NewBackfillID(h.Name), TTL: queuetest.LongTTL, Max: 10,
 				Spec: matchmaking.BackfillSpec{Extensions: map[string]json.RawMessage{"x": content}},
 			})
 			require.NoError(t, err)
-			return made.ID
+			return created.ID
 		}
 		joined := h.Backfill(t, queuetest.LongTTL)
 		h.HandOutAll(t, queuetest.For(&joined, "a", "b"))
 		small := h.Backfill(t, queuetest.LongTTL)
 		ids := []string{"nobody", joined.ID, large("1"), large("2"), large("3"), small.ID, joined.ID}
 		l := lives{h.Name, 2 * queuetest.LongTTL}
-		some, err := h.store.prolongSome(t.Context(), l, ids)
+		batch, err := h.store.prolongSome(t.Context(), l, ids)
 		require.NoError(t, err)
-		require.Equal(t, 4, len(some), "the reply has two large backfills")
+		require.Equal(t, 4, len(batch), "the reply has two large backfills")
 
 		all, _, err := h.store.prolongAll(t.Context(), l, ids)
 		require.NoError(t, err)

@@ -189,10 +189,10 @@ func (s *Store) DropChanges(ctx context.Context, queue string) error {
 const nudgeFree = "free"
 
 // Watch subscribes to the queue's topic.
-func (s *Store) Watch(ctx context.Context, queue string, told func(free bool)) {
+func (s *Store) Watch(ctx context.Context, queue string, notify func(free bool)) {
 	stop := s.conn.Listen(s.keys(queue).nudges(), pubsub.Listener{
-		Confirmed: func() { told(true) },
-		Message:   func(text string) { told(text == nudgeFree) },
+		Confirmed: func() { notify(true) },
+		Message:   func(text string) { notify(text == nudgeFree) },
 		Repeats:   true,
 	})
 	defer stop()

@@ -27,10 +27,10 @@ func TestNotificationsOfChanges(t *testing.T) {
 	)
 	all := []string{"-a", "+b", "c", "-d"}
 	for name, test := range map[string]struct {
-		texts   []string
-		told    []string
-		after   string
-		missing bool
+		texts    []string
+		notified []string
+		after    string
+		missing  bool
 	}{
 		"none":              {nil, nil, "7-4/z", false},
 		"in order":          {[]string{a, bc, d}, all, "7-8/d", false},
@@ -54,7 +54,7 @@ func TestNotificationsOfChanges(t *testing.T) {
 	} {
 		f := newFollower(nil, matchmaking.ChangesRequest{After: "7-4/z"})
 		changes, missing := f.apply(test.texts)
-		require.Equal(t, test.told, queuetest.Told(changes), name)
+		require.Equal(t, test.notified, queuetest.Told(changes), name)
 		require.Equal(t, test.after, f.request.After, name)
 		require.Equal(t, test.missing, missing, name)
 	}
@@ -97,8 +97,8 @@ func TestNotifiedChangesAreNotRead(t *testing.T) {
 	require.Equal(t, []string{"first"}, found)
 	undone := h.Request("undone")
 	for _, step := range []struct {
-		told string
-		do   func() error
+		notified string
+		do       func() error
 	}{
 		{"+a", func() error { return h.Release(t.Context(), h.Name, "rival.1", []string{"a"}) }},
 		{"-a", func() error { return h.CancelID(t.Context(), "a") }},
@@ -109,8 +109,8 @@ func TestNotifiedChangesAreNotRead(t *testing.T) {
 	} {
 		require.NoError(t, step.do())
 		found, sent := next()
-		require.Equal(t, []string{step.told}, found)
-		require.Empty(t, sent, step.told)
+		require.Equal(t, []string{step.notified}, found)
+		require.Empty(t, sent, step.notified)
 	}
 }
 
@@ -163,8 +163,8 @@ func TestLostNotificationsOfChanges(t *testing.T) {
 		h.Add(t, "e")
 		require.Equal(t, []string{"-c", "-d", "e"}, queuetest.Told(next(3)))
 
-		// A fail-over, which interrupts the subscription, has lost the last change. Its entry ID now belongs to another
-		// ticket.
+		// A fail-over, which interrupts the subscription, has lost the last change. Its entry ID now belongs to
+		// another ticket.
 		point := h.Whole(t).After
 		entry, _, _ := strings.Cut(point, "/")
 		f.(*follower).inbox.Interrupted(nil)

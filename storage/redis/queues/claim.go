@@ -52,7 +52,7 @@ func addClaimed(r redis.Reply, all *matchmaking.Claimed) error {
 		return refusals.Error(r)
 	}
 	d := r.Decoder()
-	now, deadline, mine := d.Micros(), d.Millis(), d.Texts()
+	now, deadline, claimed := d.Micros(), d.Millis(), d.Texts()
 	if all.Now.IsZero() {
 		all.Now, all.Deadline = now, deadline // the first is the earliest
 	}
@@ -60,17 +60,17 @@ func addClaimed(r redis.Reply, all *matchmaking.Claimed) error {
 		id := held.Text()
 		all.Held[id] = held.Millis()
 	})
-	all.IDs, all.Gone = append(all.IDs, mine...), append(all.Gone, d.Texts()...)
+	all.IDs, all.Gone = append(all.IDs, claimed...), append(all.Gone, d.Texts()...)
 	return d.End()
 }
 
 // Release runs release.lua, once for each 3,000 tickets.
 func (s *Store) Release(ctx context.Context, queue, token string, ids []string) error {
 	k := s.keys(queue)
-	for some := range slices.Chunk(ids, maxIDs) {
+	for batch := range slices.Chunk(ids, maxIDs) {
 		keys, args := []string{k.proposed(), k.claims(), k.director(), k.changes()},
 			[]string{token, k.nudges(), k.feed()}
-		if err := s.do(ctx, releaseScript, keys, slices.Concat(args, some)); err != nil {
+		if err := s.do(ctx, releaseScript, keys, slices.Concat(args, batch)); err != nil {
 			return err
 		}
 	}
@@ -81,9 +81,9 @@ func (s *Store) Release(ctx context.Context, queue, token string, ids []string) 
 func (s *Store) TakeOver(ctx context.Context, queue string, fence uint64, ids []string) ([]string, error) {
 	k := s.keys(queue)
 	var freed []string
-	for some := range slices.Chunk(ids, maxIDs) {
+	for batch := range slices.Chunk(ids, maxIDs) {
 		keys, args := []string{k.proposed(), k.claims(), k.director()}, []string{fenceText(fence)}
-		d, err := s.run(ctx, takeoverScript, keys, slices.Concat(args, some))
+		d, err := s.run(ctx, takeoverScript, keys, slices.Concat(args, batch))
 		if err != nil {
 			return nil, err
 		}
@@ -96,10 +96,10 @@ func (s *Store) TakeOver(ctx context.Context, queue string, fence uint64, ids []
 }
 
 // Sweep runs sweep.lua. It lists at most 3,000 tickets and removes at most 3,000.
-func (s *Store) Sweep(ctx context.Context, queue string, told []string, limit int) (matchmaking.Swept, error) {
+func (s *Store) Sweep(ctx context.Context, queue string, notified []string, limit int) (matchmaking.Swept, error) {
 	k := s.keys(queue)
 	keys := []string{k.waiting(), k.expiries(), k.proposed(), k.claims(), k.stats(), k.listening()}
-	args := append([]string{strconv.Itoa(min(limit, maxIDs))}, told[:min(len(told), maxIDs)]...)
+	args := append([]string{strconv.Itoa(min(limit, maxIDs))}, notified[:min(len(notified), maxIDs)]...)
 	d, err := s.run(ctx, sweepScript, keys, args)
 	if err != nil {
 		return matchmaking.Swept{}, err

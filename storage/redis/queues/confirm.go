@@ -74,15 +74,15 @@ func (c *confirmer) runMany(matched string, none statuses) func(context.Context,
 			var results []redis.Result
 			err := c.conn.Session(ctx, matched, func(own *redis.Session) error {
 				results = own.RunMany(ctx, script, calls)
-				made, repeated := false, false
+				changed, repeated := false, false
 				for _, r := range results {
-					made = made || r.Err == nil && r.Reply.Status != none.Refused
+					changed = changed || r.Err == nil && r.Reply.Status != none.Refused
 					repeated = repeated || r.Err == nil && r.Reply.Status == none.Repeated
 				}
 				switch {
 				case repeated:
 					return own.Confirm(ctx, c.replicas, touch(own, matched))
-				case made:
+				case changed:
 					return own.Confirm(ctx, c.replicas)
 				}
 				return nil

@@ -132,7 +132,7 @@ func TestReadsWaitForReplicas(t *testing.T) {
 		storetest.RequireNotReplicated(t, func(ctx context.Context) error { return storagetest.ErrorOf(read(ctx)) })
 	}
 	early := states()
-	require.Positive(t, early[0].Left, "a ticket that waits is read without replicas")
+	require.Positive(t, early[0].Remaining, "a ticket that waits is read without replicas")
 	require.False(t, early[0].Unconfirmed)
 	require.Equal(t, matchmaking.TicketState{Created: early[1].Created, Unconfirmed: true}, early[1])
 	require.NotZero(t, early[1].Created)
@@ -191,16 +191,16 @@ func TestHandOutsWaitForReplicas(t *testing.T) {
 			Matches: []matchmaking.AssignMatch{match}})[0].Err
 	}
 	for _, step := range []struct {
-		call func(ctx context.Context) error
-		told string // the notification of it
+		call     func(ctx context.Context) error
+		notified string // the notification of it
 	}{{handOut, ""}, {acknowledge, `b{"ticketId":"b"`}, {assign, "c" + string(match.Assignments[0].Content)}} {
 		replica.Pause(t)
 		storetest.RequireNotReplicated(t, step.call)
 		require.Empty(t, ends, "no player is told of what replicas don't have")
 		replica.Resume(t)
 		require.NoError(t, step.call(t.Context()), "a repetition")
-		if step.told != "" {
-			require.Contains(t, <-ends, step.told)
+		if step.notified != "" {
+			require.Contains(t, <-ends, step.notified)
 		}
 	}
 }

@@ -121,7 +121,7 @@ func (s *Store) Create(ctx context.Context, r matchmaking.CreateRequest) (t matc
 		return matchmaking.Ticket{}, false, failure
 	}
 	if t, created, err = createOutcome(outcome, &r); err == nil {
-		err = s.told(ctx, &t)
+		err = s.confirmTicket(ctx, &t)
 	}
 	return t, created, err
 }
@@ -155,7 +155,7 @@ func (s *Store) Find(ctx context.Context, r matchmaking.CreateRequest) (matchmak
 	}
 	t, err := decodeTicket(rep.Decoder(), r.Queue, r.ID)
 	if err == nil {
-		err = s.told(ctx, &t)
+		err = s.confirmTicket(ctx, &t)
 	}
 	return t, err
 }

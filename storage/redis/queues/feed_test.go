@@ -115,8 +115,8 @@ func TestQueueSnapshotOfEqualTimes(t *testing.T) {
 		require.Len(t, found, len(ids))
 		clear(found)
 		err := h.Waiting(t.Context(), matchmaking.WaitingRequest{Queue: h.Name},
-			func(some []*matchmaking.Ticket) error {
-				for _, ticket := range some {
+			func(batch []*matchmaking.Ticket) error {
+				for _, ticket := range batch {
 					require.False(t, found[ticket.ID])
 					found[ticket.ID] = true
 				}

@@ -102,15 +102,15 @@ func handedOut(queue string, matches []numbered, r redis.Result) ([]matchmaking.
 	now := d.Millis()
 	outcomes := make([]matchmaking.HandOutOutcome, 0, len(matches))
 	d.Each(func(list *redis.Decoder) {
-		one := list.List()
+		outcome := list.List()
 		if len(outcomes) < len(matches) {
-			o := handOutOutcome(one, queue, matches[len(outcomes)])
+			o := handOutOutcome(outcome, queue, matches[len(outcomes)])
 			if !o.Held.IsZero() {
-				o.Left = o.Held.Sub(now)
+				o.Remaining = o.Held.Sub(now)
 			}
 			outcomes = append(outcomes, o)
 		}
-		list.Fail(one.End())
+		list.Fail(outcome.End())
 	})
 	if len(outcomes) != len(matches) {
 		d.Fail(fmt.Errorf("%d outcomes of %d matches", len(outcomes), len(matches)))
@@ -147,10 +147,10 @@ func (s *Store) ReleaseFetched(ctx context.Context, queue string, ids []string) 
 	if ids == nil {
 		parts = [][]string{nil}
 	}
-	for _, some := range parts {
+	for _, batch := range parts {
 		for from := "0"; from != ""; {
 			keys := []string{k.proposed(), k.claims(), k.director(), k.changes()}
-			d, err := s.run(ctx, freeScript, keys, append([]string{k.nudges(), k.feed(), from}, some...))
+			d, err := s.run(ctx, freeScript, keys, append([]string{k.nudges(), k.feed(), from}, batch...))
 			if err != nil {
 				return err
 			}

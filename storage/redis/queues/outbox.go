@@ -80,9 +80,9 @@ func (s *Store) removeWaiting(ctx context.Context, queue string) error {
 
 func (s *Store) remove(ctx context.Context, queue string, entries []string) error {
 	c := s.conn.Client()
-	for some := range slices.Chunk(entries, maxIDs) {
+	for batch := range slices.Chunk(entries, maxIDs) {
 		err := s.conn.Retry(ctx, "delivered", func(ctx context.Context) error {
-			return c.Do(ctx, c.B().Xdel().Key(s.keys(queue).outbox()).Id(some...).Build()).Error()
+			return c.Do(ctx, c.B().Xdel().Key(s.keys(queue).outbox()).Id(batch...).Build()).Error()
 		})
 		if err != nil {
 			return err
@@ -169,9 +169,9 @@ func (r *removals) add(queue string, entries []string) *removal {
 func (r *removals) drop(queue string, own *removal) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	left := slices.DeleteFunc(r.waiting[queue], func(other *removal) bool { return other == own })
-	if len(left) > 0 {
-		r.waiting[queue] = left
+	remaining := slices.DeleteFunc(r.waiting[queue], func(other *removal) bool { return other == own })
+	if len(remaining) > 0 {
+		r.waiting[queue] = remaining
 	} else {
 		delete(r.waiting, queue)
 	}

@@ -147,10 +147,10 @@ func TestTwoPlayers(t *testing.T) {
 					Team: team,
 				})
 				require.NoError(t, err)
-				made, err := s.Ticket(ctx, s.queue, id)
+				created, err := s.Ticket(ctx, s.queue, id)
 				require.NoError(t, err)
 				m.Assignments = append(m.Assignments, matchmaking.AssignTicket{
-					ID: id, Created: made.CreateTime, Epoch: made.Epoch, Content: content,
+					ID: id, Created: created.CreateTime, Epoch: created.Epoch, Content: content,
 				})
 			}
 			outcome := s.Assign(ctx, matchmaking.AssignRequest{

@@ -184,8 +184,8 @@ var movingBackfillOperations = []movingQueueOperation{
 	}, func(t *testing.T, h *hall) { require.Equal(t, matchmaking.Searching, h.Status(t, "theirs")) }},
 	{"read backfills", prepareGame, func(ctx context.Context, h *hall) error {
 		found := 0
-		err := h.EachBackfill(ctx, h.Name, func(some []*matchmaking.Backfill) error {
-			found += len(some)
+		err := h.EachBackfill(ctx, h.Name, func(batch []*matchmaking.Backfill) error {
+			found += len(batch)
 			return nil
 		})
 		if err == nil && found != 1 {
@@ -246,11 +246,11 @@ func movedHalfWay(t *testing.T, c storetest.TwoNodes, op movingQueueOperation) {
 	for i, name := range names {
 		h := newHall(t, conn, c.Direct)
 		h.Name = name
-		made := prepare(t, h)
-		require.Len(t, made, keys)
-		for at, key := range made {
+		created := prepare(t, h)
+		require.Len(t, created, keys)
+		for at, key := range created {
 			alone, stays := at == i, i >= keys && i < 2*keys && at != i-keys
-			if some := i >= 2*keys && at%(i-2*keys+1) == 0; alone || stays || some {
+			if batch := i >= 2*keys && at%(i-2*keys+1) == 0; alone || stays || batch {
 				halls[h] = append(halls[h], key)
 			}
 		}
@@ -300,7 +300,7 @@ func queueUnderLoad(t *testing.T, c storetest.TwoNodes) {
 	conn := c.Connect(t, redis.Options{KeyPrefix: "load:", Timeout: time.Minute})
 	h := newHall(t, conn, c.Direct)
 	const players, moves = 300, 4
-	var made, moved atomic.Int64
+	var created, moved atomic.Int64
 	stop := make(chan struct{})
 	var g errgroup.Group
 	for worker := range 3 {
@@ -310,7 +310,7 @@ func queueUnderLoad(t *testing.T, c storetest.TwoNodes) {
 				if err := storagetest.ErrorOf2(h.Create(t.Context(), h.Request(id))); err != nil {
 					return err
 				}
-				made.Add(1)
+				created.Add(1)
 				if i%7 == 0 {
 					if err := storagetest.Ignoring(h.CancelID(t.Context(), id),
 						matchmaking.ErrTicketMatched); err != nil {
@@ -337,7 +337,7 @@ func queueUnderLoad(t *testing.T, c storetest.TwoNodes) {
 	require.NoError(t, err)
 	waiting := state.Searching + state.Pending
 	require.LessOrEqual(t, waiting, 3, "what is left is less than a pair of each director")
-	require.Equal(t, made.Load(), state.Matched+state.Cancelled+int64(waiting))
+	require.Equal(t, created.Load(), state.Matched+state.Cancelled+int64(waiting))
 	require.Equal(t, int(state.Matched), state.Outgoing)
 	entries, err := h.Outgoing(t.Context(), h.Name, 0, 1_000_000)
 	require.NoError(t, err)
@@ -346,7 +346,7 @@ func queueUnderLoad(t *testing.T, c storetest.TwoNodes) {
 		require.False(t, seen[e.TicketID], "%s is in two matches", e.TicketID)
 		seen[e.TicketID] = true
 	}
-	t.Logf("%d tickets, %d matched, %d cancelled, %d conflicts", made.Load(), state.Matched, state.Cancelled,
+	t.Logf("%d tickets, %d matched, %d cancelled, %d conflicts", created.Load(), state.Matched, state.Cancelled,
 		state.Conflicts)
 }
 

@@ -106,15 +106,15 @@ func (s *Store) Waiting(ctx context.Context, r matchmaking.WaitingRequest,
 func (s *Store) eachContents(ctx context.Context, r matchmaking.WaitingRequest, p page,
 	each func([]*matchmaking.Ticket) error) error {
 	for len(p.tickets) > 0 {
-		some := p
-		values, err := s.records(ctx, r, &some)
+		first := p
+		values, err := s.records(ctx, r, &first)
 		if err != nil {
 			return err
 		}
-		if err := each(s.contents(ctx, r, some, values)); err != nil {
+		if err := each(s.contents(ctx, r, first, values)); err != nil {
 			return err
 		}
-		p.tickets = p.tickets[len(some.tickets):]
+		p.tickets = p.tickets[len(first.tickets):]
 	}
 	return nil
 }
@@ -218,9 +218,9 @@ func (s *Store) content(r matchmaking.WaitingRequest, w waitingTicket, values []
 	return t, err
 }
 
-// records returns the records of the first tickets of a page, and leaves only these in it: those that contents.lua reads,
-// or with replicas contentsAtOnce, of which those that a replica lacks come from the primary. A record doesn't change
-// while its ticket waits.
+// records returns the records of the first tickets of a page, and leaves only these in it: those that contents.lua
+// reads, or with replicas contentsAtOnce, of which those that a replica lacks come from the primary. A record doesn't
+// change while its ticket waits.
 func (s *Store) records(ctx context.Context, r matchmaking.WaitingRequest, p *page) ([][]byte, error) {
 	if r.Fields == matchmaking.FieldsNone {
 		return nil, nil

@@ -72,7 +72,7 @@ func (s *Store) Ticket(ctx context.Context, queue, id string) (matchmaking.Ticke
 	}
 	t, err := decodeTicket(d, queue, id)
 	if err == nil {
-		err = s.told(ctx, &t)
+		err = s.confirmTicket(ctx, &t)
 	}
 	return t, err
 }
@@ -115,12 +115,12 @@ func (c cancellation) Run(ctx context.Context, s *Store) error {
 // Renew runs renew.lua.
 func (s *Store) Renew(ctx context.Context, queue string, ids []string) error {
 	k := s.keys(queue)
-	for some := range slices.Chunk(ids, maxIDs) {
-		keys := append(make([]string, 0, 3+len(some)), k.waiting(), k.expiries(), k.listening())
-		for _, id := range some {
+	for batch := range slices.Chunk(ids, maxIDs) {
+		keys := append(make([]string, 0, 3+len(batch)), k.waiting(), k.expiries(), k.listening())
+		for _, id := range batch {
 			keys = append(keys, k.ticket(id))
 		}
-		if err := s.do(ctx, renewScript, keys, some); err != nil {
+		if err := s.do(ctx, renewScript, keys, batch); err != nil {
 			return err
 		}
 	}

@@ -65,9 +65,9 @@ func TestQueueRenew(t *testing.T) {
 		h.Add(t, "a", "b", "c")
 		require.NoError(t, h.CancelID(t.Context(), "c"))
 		k := h.k()
-		made := h.Get(t, "a")
+		created := h.Get(t, "a")
 		// as if half of its life had passed
-		soon := strconv.FormatInt(made.Expires.Add(-queuetest.LongTTL/2).UnixMilli(), 10)
+		soon := strconv.FormatInt(created.Expires.Add(-queuetest.LongTTL/2).UnixMilli(), 10)
 		require.NoError(t, h.do(t, "ZADD", k.expiries(), soon, "a").Error())
 		require.NoError(t, h.do(t, "PEXPIREAT", k.ticket("a"), soon).Error())
 		require.NoError(t, h.do(t, "PEXPIRE", k.waiting(), "1000").Error())
@@ -77,8 +77,8 @@ func TestQueueRenew(t *testing.T) {
 		}
 		require.NoError(t, h.Renew(t.Context(), h.Name, nil))
 		renewed := h.Get(t, "a")
-		require.False(t, renewed.Expires.Before(made.Expires))
-		require.Equal(t, made.CreateTime, renewed.CreateTime)
+		require.False(t, renewed.Expires.Before(created.Expires))
+		require.Equal(t, created.CreateTime, renewed.CreateTime)
 		require.Equal(t, renewed.Expires.Add(queuetest.LongKeep).UnixMilli(),
 			int64(h.count(t, "PEXPIRETIME", k.ticket("a"))))
 		require.Greater(t, h.count(t, "PTTL", k.waiting()), 1000)
@@ -94,11 +94,11 @@ func TestQueueRenewEndsWithTheTicketsLife(t *testing.T) {
 	onEach(t, func(t *testing.T, h *hall) {
 		r := h.Request("a")
 		r.TTL, r.Life = queuetest.LongTTL, queuetest.LongTTL+time.Minute
-		made, _, err := h.Create(t.Context(), r)
+		ticket, _, err := h.Create(t.Context(), r)
 		require.NoError(t, err)
-		require.Equal(t, r.Life, made.Life)
+		require.Equal(t, r.Life, ticket.Life)
 		k := h.k()
-		created := made.CreateTime.Add(-5 * time.Minute) // as if that much of it had passed
+		created := ticket.CreateTime.Add(-5 * time.Minute) // as if that much of it had passed
 		value, err := h.do(t, "GET", k.ticket("a")).ToString()
 		require.NoError(t, err)
 		_, rest, _ := strings.Cut(value, " ")
@@ -171,8 +171,8 @@ func TestQueueForgetsTicketsWithChannels(t *testing.T) {
 			require.NoError(t, err)
 			return swept.Removed == 1
 		})
-		left, err := h.do(t, "SMEMBERS", k.listening()).AsStrSlice()
+		remaining, err := h.do(t, "SMEMBERS", k.listening()).AsStrSlice()
 		require.NoError(t, err)
-		require.ElementsMatch(t, []string{"released", "stays"}, left)
+		require.ElementsMatch(t, []string{"released", "stays"}, remaining)
 	})
 }

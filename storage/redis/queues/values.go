@@ -30,19 +30,19 @@ func (r valueReader) Read(ctx context.Context, keys []string, current func(i int
 	if !ok {
 		return r.Primary(ctx, keys)
 	}
-	var lacks []int
+	var indices []int
 	var missing []string
 	for i, value := range values {
 		if !current(i, value) {
-			lacks, missing = append(lacks, i), append(missing, keys[i])
+			indices, missing = append(indices, i), append(missing, keys[i])
 		}
 	}
 	found, err := r.Primary(ctx, missing)
 	if err != nil {
 		return nil, err
 	}
-	for i, at := range lacks {
-		values[at] = found[i]
+	for i, index := range indices {
+		values[index] = found[i]
 	}
 	return values, nil
 }

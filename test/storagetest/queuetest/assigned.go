@@ -103,11 +103,11 @@ func states(t *testing.T, q *Queue) {
 		case "waits", "held":
 			require.True(t, s.Created.Equal(q.Get(t, id).CreateTime), id)
 			require.Empty(t, s.Content)
-			require.InDelta(t, LongTTL, s.Left, float64(time.Minute))
+			require.InDelta(t, LongTTL, s.Remaining, float64(time.Minute))
 		case "matched":
 			require.True(t, s.Created.Equal(q.Get(t, id).CreateTime), id)
 			require.Equal(t, string(match.Assignments[0].Content), s.Content)
-			require.Zero(t, s.Left)
+			require.Zero(t, s.Remaining)
 		default:
 			require.Zero(t, s, id)
 		}

@@ -230,7 +230,7 @@ func handOut(t *testing.T, q *Queue) {
 	for i, want := range [][]string{{}, {"b"}, {"d"}, {"e", "nobody"}, {"c"}, {}, {}} {
 		o := outcomes[i]
 		if len(want) == 0 {
-			require.Equal(t, matchmaking.HandOutOutcome{Held: o.Held, Left: LongHold}, o, "match %d", i)
+			require.Equal(t, matchmaking.HandOutOutcome{Held: o.Held, Remaining: LongHold}, o, "match %d", i)
 			continue
 		}
 		require.ErrorIs(t, o.Err, matchmaking.ErrNotHandedOut, "match %d", i)

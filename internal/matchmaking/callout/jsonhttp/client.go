@@ -76,15 +76,15 @@ type Response struct {
 // Post sends a JSON body. header, which may be nil, has additional headers. Post fails with *StatusError if the status
 // is not 2xx, with ErrTooLarge, ErrTimeout or a network error, or with the cause of ctx if ctx has ended.
 func (c *Client) Post(ctx context.Context, target string, header http.Header, body []byte) (Response, error) {
-	one, cancel := context.WithTimeout(ctx, c.timeout)
+	callCtx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	response, err := c.post(one, target, header, body)
+	response, err := c.post(callCtx, target, header, body)
 	switch {
 	case err == nil:
 		return response, nil
 	case ctx.Err() != nil:
 		return Response{}, context.Cause(ctx)
-	case one.Err() != nil:
+	case callCtx.Err() != nil:
 		return Response{}, fmt.Errorf("%w within %s", ErrTimeout, c.timeout)
 	}
 	return Response{}, withoutURL(err)

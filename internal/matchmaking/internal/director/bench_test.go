@@ -46,7 +46,7 @@ func BenchmarkWaiting(b *testing.B) {
 				require.NoError(b, err)
 				require.Len(b, found, 1)
 				for _, ticket := range found[0].Tickets() {
-					p.Claim(ticket.ID)
+					p.StartMatch(ticket.ID)
 					p.Finish(ticket)
 				}
 			}
@@ -97,15 +97,15 @@ func BenchmarkTicket(b *testing.B) {
 		}
 		return nil
 	}
-	made := make([]*matchmaking.Ticket, 0, b.N+batch)
+	tickets := make([]*matchmaking.Ticket, 0, b.N+batch)
 	for n := range b.N + batch {
-		made = append(made, decoded(b, n, 0.5, float64(n)))
+		tickets = append(tickets, decoded(b, n, 0.5, float64(n)))
 	}
 	runtime.GC()
 	b.ReportAllocs()
 	b.ResetTimer()
 	for n := 0; n < b.N; n += batch {
-		m.add(made[n : n+batch]...)
+		m.add(tickets[n : n+batch]...)
 		for m.left() > 0 {
 			<-assigned
 		}

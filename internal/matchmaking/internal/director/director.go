@@ -64,7 +64,7 @@ func (d *director) run(ctx context.Context, begin func()) error {
 	defer d.tasks.Finish(d.Drain)
 	wait := pace.NewBackoff()
 	get := hold(d.Leases.TryHold)
-	for known := false; ctx.Err() == nil; known = true {
+	for answered := false; ctx.Err() == nil; answered = true {
 		err := d.direct(ctx, get, begin)
 		switch {
 		case errors.Is(err, matchmaking.ErrQueueIdle):
@@ -78,7 +78,7 @@ func (d *director) run(ctx context.Context, begin func()) error {
 		case errors.Is(err, errBuild):
 			pace.Sleep(ctx, pace.Jitter(d.LeaseTTL))
 		case err == nil, errors.Is(err, lease.ErrLost):
-		case !known:
+		case !answered:
 			return err
 		default:
 			d.electing.Report(ctx, err)

@@ -35,7 +35,7 @@ type feed struct {
 	auditEvery time.Duration      // interval of comparisons of the pool with the storage
 	clock      *clock
 	log        *slog.Logger
-	known      atomic.Int64 // tickets in the pool; set by the term
+	pooled     atomic.Int64 // tickets in the pool; set by the term
 	out        chan fed
 }
 
@@ -84,7 +84,7 @@ func (f *feed) readChanges(ctx context.Context, after string, succeeded func()) 
 	follower := f.store.Follow(matchmaking.ChangesRequest{Queue: f.queue, After: after, Limit: feedLimit,
 		Fields: f.fields})
 	defer follower.Stop()
-	audited, doubt := time.Now(), false
+	audited, differed := time.Now(), false
 	for ctx.Err() == nil {
 		c, err := follower.Next(ctx, feedEvery)
 		if err != nil {
@@ -98,12 +98,12 @@ func (f *feed) readChanges(ctx context.Context, after string, succeeded func()) 
 			continue
 		}
 		switch same, err := f.audit(ctx); {
-		case err != nil, doubt && !same && len(c.Changes) == 0:
+		case err != nil, differed && !same && len(c.Changes) == 0:
 			return err
 		case same, len(c.Changes) > 0:
-			audited, doubt = time.Now(), false
+			audited, differed = time.Now(), false
 		default:
-			doubt = true // the term may not know yet of an assigned match: compare once more
+			differed = true // the term may not know yet of an assigned match: compare once more
 		}
 	}
 	return nil
@@ -118,7 +118,7 @@ func (f *feed) audit(ctx context.Context) (same bool, err error) {
 		return false, fmt.Errorf("count the waiting tickets: %w", err)
 	}
 	f.clock.Observe(sent, state.Now)
-	return int64(state.Searching+state.Pending) == f.known.Load(), nil
+	return int64(state.Searching+state.Pending) == f.pooled.Load(), nil
 }
 
 // takeOver ends claims of earlier directors on the tickets of a snapshot, which makes these available: only the holder

@@ -43,17 +43,17 @@ const lossesAtOnce = 500
 
 func (l *losses) checkAll(ctx context.Context, tickets []*matchmaking.Ticket) {
 	ids := make([]string, 0, lossesAtOnce)
-	for some := range slices.Chunk(tickets, lossesAtOnce) {
+	for batch := range slices.Chunk(tickets, lossesAtOnce) {
 		ids = ids[:0]
-		for _, t := range some {
+		for _, t := range batch {
 			ids = append(ids, t.ID)
 		}
 		var states []matchmaking.TicketState
-		_, ok := l.ask(ctx, func() (err error) {
+		_, ok := l.retry(ctx, func() (err error) {
 			states, err = l.store.States(ctx, l.queue, ids)
 			return err
 		})
-		for i, t := range some {
+		for i, t := range batch {
 			if ok && !states[i].Created.Equal(t.CreateTime) {
 				l.checkEnded(ctx, t)
 			}
@@ -65,7 +65,7 @@ func (l *losses) checkAll(ctx context.Context, tickets []*matchmaking.Ticket) {
 // read.
 func (l *losses) checkEnded(ctx context.Context, t *matchmaking.Ticket) {
 	lost := false
-	asked, ok := l.ask(ctx, func() error {
+	readAt, ok := l.retry(ctx, func() error {
 		found, err := l.store.Ticket(ctx, l.queue, t.ID)
 		if errors.Is(err, matchmaking.ErrNoTicket) {
 			lost, err = true, nil
@@ -75,24 +75,24 @@ func (l *losses) checkEnded(ctx context.Context, t *matchmaking.Ticket) {
 		}
 		return err
 	})
-	if ok && lost && l.provesLoss(asked) && l.players.release(ctx, t.ID, t.Epoch) {
+	if ok && lost && l.provesLoss(readAt) && l.players.release(ctx, t.ID, t.Epoch) {
 		l.log.WarnContext(ctx, "a ticket was lost by the storage", "ticket", t.ID)
 	}
 }
 
-// ask calls read until it succeeds, as long as a read can prove a loss. It returns the time of the last call, and
+// retry calls read until it succeeds, as long as a read can prove a loss. It returns the time of the last call, and
 // reports whether that succeeded.
-func (l *losses) ask(ctx context.Context, read func() error) (asked time.Time, ok bool) {
+func (l *losses) retry(ctx context.Context, read func() error) (readAt time.Time, ok bool) {
 	wait := pace.NewBackoff()
-	for asked = time.Now(); l.provesLoss(asked); asked = time.Now() {
+	for readAt = time.Now(); l.provesLoss(readAt); readAt = time.Now() {
 		if read() == nil {
-			return asked, true
+			return readAt, true
 		}
 		if !pace.Sleep(ctx, wait.NextBackOff()) {
 			break
 		}
 	}
-	return asked, false
+	return readAt, false
 }
 
 // provesLoss reports whether a ticket that couldn't be read at a time was lost: a record of its end would not have

@@ -263,12 +263,12 @@ func (m *maker) make(ctx context.Context, c claim, matches []matchmaking.Proposa
 	for _, match := range matches {
 		m.tasks.Start(func(context.Context) { found <- m.allocateInTurn(allocating, match) })
 	}
-	for left := len(matches); left > 0; {
+	for remaining := len(matches); remaining > 0; {
 		batch := []placed{<-found}
 		for len(found) > 0 {
 			batch = append(batch, <-found)
 		}
-		left -= len(batch)
+		remaining -= len(batch)
 		m.assign(ctx, c, batch)
 	}
 }
@@ -312,7 +312,7 @@ func (a *allocations) succeeded() {
 type placed struct {
 	matchmaking.Proposal
 	place       matchmaking.Allocation
-	asked       bool                    // the assigner got the request
+	requested   bool                    // the assigner got the request
 	assignments matchmaking.AssignMatch // of the match at its place; set by assign
 	err         error                   // there is no place, or the match was not assigned
 	again       time.Time               // when the tickets are available again if there is no place
@@ -335,7 +335,7 @@ func (m *maker) allocate(ctx context.Context, match matchmaking.Proposal) placed
 	ctx, trace, end := m.follow.Begin(ctx, matchmaking.Work{Name: "match", Queue: m.definition.Name, MatchID: match.ID,
 		Traces: traces})
 	place, err := m.assigner.Allocate(ctx, match)
-	return placed{Proposal: match, place: place, asked: true, err: err, trace: trace, end: end}
+	return placed{Proposal: match, place: place, requested: true, err: err, trace: trace, end: end}
 }
 
 // allocateInTurn is allocate, but waits until fewer than maxAllocations run.
@@ -585,7 +585,7 @@ func (m *maker) dropUnplaced(matches []placed) (o outcome) {
 	for i := range matches {
 		p := &matches[i]
 		o.PutBack, o.From = append(o.PutBack, p.Tickets()...), p.again
-		if p.asked {
+		if p.requested {
 			m.giveBack(p)
 		}
 	}

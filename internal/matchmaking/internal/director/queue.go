@@ -42,7 +42,7 @@ type Metrics interface {
 	// then.
 	Directing(yes bool)
 	// Tickets sets how many tickets wait, and how many of them are in matches in progress.
-	Tickets(waiting, claimed int)
+	Tickets(waiting, inMatches int)
 	// Expired counts tickets that were found to have expired.
 	Expired(tickets int)
 	// Backfills sets how many backfills there are, in a queue that is directed by its user.
@@ -64,13 +64,13 @@ type Metrics interface {
 // Options configures a Queue. All fields but Follow are required.
 type Options struct {
 	Definition    matchmaking.Definition
-	Over          <-chan struct{} // closed when the queue has another definition, or none
+	Replaced      <-chan struct{} // closed when the queue has another definition, or none
 	Build         matchmaking.Build
 	Store         Store
 	Leases        *lease.Manager // of the queues' leases
 	Subscriptions matchmaking.Subscriptions
-	// Wake returns the metrics and the outbox for the time until the queue is idle again. It is called each time that
-	// the queue stops being idle.
+	// Wake returns the metrics and the outbox for the time until the queue is idle again. It is called each time
+	// that the queue stops being idle.
 	Wake     func() (Metrics, Outbox)
 	Idle     *outage.Outage // of checks whether queues are idle; one for all queues
 	Follow   matchmaking.Follow
@@ -118,7 +118,7 @@ func (q *Queue) Run(ctx context.Context) {
 		select {
 		case <-q.events.changed:
 		case <-again:
-		case <-q.o.Over:
+		case <-q.o.Replaced:
 			return
 		case <-ctx.Done():
 			return
@@ -141,7 +141,7 @@ func (q *Queue) wake(ctx context.Context) error {
 	defer cancel()
 	running.Go(func() {
 		select {
-		case <-q.o.Over:
+		case <-q.o.Replaced:
 			cancel()
 		case <-ctx.Done():
 		}

@@ -162,7 +162,7 @@ func TestFeed(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := &fakeStore{waiting: []string{"a"}}
 			f := runFeed(t, s, true)
-			f.known.Store(2)
+			f.pooled.Store(2)
 			synctest.Wait()
 			s.mu.Lock()
 			require.Equal(t, matchmaking.FieldsMatching, s.fields)
@@ -195,7 +195,7 @@ func TestFeed(t *testing.T) {
 			s := &fakeStore{waiting: []string{"a", "b"}}
 			f := runFeed(t, s, true)
 			<-f.out
-			f.known.Store(2)
+			f.pooled.Store(2)
 			time.Sleep(10 * time.Minute) //nolint:forbidigo // in a bubble it takes no time
 			require.Equal(t, 1, s.snapshots, "the pool is right")
 			s.mu.Lock()
@@ -203,7 +203,7 @@ func TestFeed(t *testing.T) {
 			s.mu.Unlock()
 			time.Sleep(10 * time.Minute) //nolint:forbidigo // in a bubble it takes no time
 			require.Equal(t, 1, s.snapshots, "the pool was late")
-			f.known.Store(1)
+			f.pooled.Store(1)
 			require.NotNil(t, (<-f.out).snapshot)
 		})
 	})
@@ -215,7 +215,7 @@ func TestFeedComparesTheClocks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &fakeStore{waiting: []string{"a"}, ahead: time.Hour, slow: time.Minute}
 		f := runFeed(t, s, true)
-		f.known.Store(1)
+		f.pooled.Store(1)
 		<-f.out
 		require.WithinDuration(t, time.Now().Add(time.Hour), f.clock.Now(), 0)
 		s.mu.Lock()

@@ -23,7 +23,7 @@ const (
 // director dies in between, the next one continues.
 type sweeper struct {
 	store interface {
-		Sweep(ctx context.Context, queue string, told []string, limit int) (matchmaking.Swept, error)
+		Sweep(ctx context.Context, queue string, notified []string, limit int) (matchmaking.Swept, error)
 	}
 	players *players
 	queue   string

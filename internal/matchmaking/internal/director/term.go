@@ -48,8 +48,8 @@ type term struct {
 // allocation while the deadline of their claim approaches, so the limit is low. With an immediate one the matches of a
 // round are assigned before the next round is held: tickets that arrive meanwhile are matched, and assigned, together.
 const (
-	maxClaimedImmediate = 20_000
-	maxClaimedSlow      = 2_000
+	maxInMatchesImmediate = 20_000
+	maxInMatchesSlow      = 2_000
 )
 
 // newTerm returns the term of a lease.
@@ -59,17 +59,17 @@ func newTerm(d *director, l held, parts matchmaking.Parts) *term {
 		schedule: round.NewSchedule(def.Match.Debounce.Std()),
 		clock:    &d.clock, metrics: d.metrics, log: d.log,
 		matching: outage.New(d.log, "no matches can be formed"),
-		outcomes: make(chan outcome, 64), end: make(chan struct{}), idleAfter: d.IdleAfter, full: maxClaimedSlow,
+		outcomes: make(chan outcome, 64), end: make(chan struct{}), idleAfter: d.IdleAfter, full: maxInMatchesSlow,
 		follow: d.Follow,
 	}
 	immediate := isImmediate(parts.Assigner)
 	t.round = &round.Round{
 		Queue:   def.Name,
 		Matcher: parts.Matcher, Evaluator: parts.Evaluator,
-		MatchTimeout: def.Match.Timeout.Std(), EvaluateTimeout: def.Evaluator.Timeout.Std(), MaxClaimed: maxClaimedSlow,
+		MatchTimeout: def.Match.Timeout.Std(), EvaluateTimeout: def.Evaluator.Timeout.Std(), MaxInMatches: maxInMatchesSlow,
 	}
 	if immediate {
-		t.round.MaxClaimed, t.full = maxClaimedImmediate, 1
+		t.round.MaxInMatches, t.full = maxInMatchesImmediate, 1
 	}
 	t.pool = round.NewPool(parts.Matcher)
 	t.maker = &maker{
@@ -114,8 +114,8 @@ func (t *term) runLoop(ctx context.Context) {
 		t.update()
 		now := time.Now()
 		t.pool.Wake(now)
-		t.feed.known.Store(int64(t.pool.Len()))
-		t.metrics.Tickets(t.pool.Len(), t.pool.Claimed())
+		t.feed.pooled.Store(int64(t.pool.Len()))
+		t.metrics.Tickets(t.pool.Len(), t.pool.InMatches())
 		if at, ok := t.nextRound(); ok && !now.Before(at) {
 			t.holdRound(ctx)
 			continue
@@ -227,7 +227,7 @@ func (t *term) report(o outcome) {
 
 // nextRound returns the time of the next round by this server's clock, if one is due.
 func (t *term) nextRound() (at time.Time, ok bool) {
-	if t.pool.Claimed() >= t.full {
+	if t.pool.InMatches() >= t.full {
 		return at, false // until outcomes have arrived
 	}
 	later := t.round.Matcher.Next()

@@ -174,8 +174,8 @@ func (q *Queue) failed(ctx context.Context, d *delivery, err error) {
 
 // drops reports whether an entry is dropped: it can never be published, and its channel must have expired.
 func (q *Queue) drops(ctx context.Context, d *delivery, err error) bool {
-	var told *fault.Error
-	if !errors.As(err, &told) || (told.Kind != fault.Invalid && told.Kind != fault.TooLarge) ||
+	var clientErr *fault.Error
+	if !errors.As(err, &clientErr) || (clientErr.Kind != fault.Invalid && clientErr.Kind != fault.TooLarge) ||
 		d.age(time.Now()) < q.relay.o.Keep {
 		return false
 	}
@@ -186,7 +186,7 @@ func (q *Queue) drops(ctx context.Context, d *delivery, err error) bool {
 
 // isStorageFailure reports whether an error is a storage failure, which affects all assignments.
 func isStorageFailure(err error) bool {
-	var told *fault.Error
-	return errors.As(err, &told) && (told.Kind == fault.Unavailable || told.Kind == fault.StorageFull) ||
+	var clientErr *fault.Error
+	return errors.As(err, &clientErr) && (clientErr.Kind == fault.Unavailable || clientErr.Kind == fault.StorageFull) ||
 		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }

@@ -18,14 +18,14 @@ const (
 	publishers = 4
 	maxBatch   = 64
 	batchBytes = 1 << 20
-	// maxHeld and heldBytes limit the number and the bytes of the assignments in memory. Further ones are left in the
-	// outbox until there is room.
+	// maxHeld and heldBytes limit the number and the bytes of the assignments in memory. Further ones are left in
+	// the outbox until there is room.
 	maxHeld   = 2000
 	heldBytes = 16 << 20
 	// publishTime limits the publishing of one batch: an unresponsive node must not delay the channels of others.
 	publishTime = 500 * time.Millisecond
-	// removeBatch and removeDelay trigger the removal of published entries from the outbox: at that number of entries,
-	// or that long after the first one.
+	// removeBatch and removeDelay trigger the removal of published entries from the outbox: at that number of
+	// entries, or that long after the first one.
 	removeBatch = 200
 	removeDelay = 5 * time.Millisecond
 	// removeCalls is the number of concurrent calls to remove entries.
@@ -243,7 +243,7 @@ func (r *Relay) settle(ctx context.Context, batch []delivery, errs []error) {
 		case err == nil:
 			d.queue.published(d.Entry, d.age(now))
 			done = append(done, d.key())
-		case errors.Is(err, errOver), d.queue.drops(ctx, d, err):
+		case errors.Is(err, errReassigned), d.queue.drops(ctx, d, err):
 			done = append(done, d.key())
 		default:
 			d.queue.failed(ctx, d, err)
@@ -258,28 +258,28 @@ func (r *Relay) settle(ctx context.Context, batch []delivery, errs []error) {
 	}
 }
 
-// errOver is the error of an assignment if its ticket's ID now belongs to another ticket.
-var errOver = errors.New("the ticket's ID belongs to another ticket")
+// errReassigned is the error of an assignment if its ticket's ID now belongs to another ticket.
+var errReassigned = errors.New("the ticket's ID belongs to another ticket")
 
 // publishLater publishes an assignment whose channel has begun a later life. Errors: errOver.
 func (r *Relay) publishLater(ctx context.Context, d *delivery) error {
-	owner, over, err := r.laterOwner(ctx, d)
+	owner, reassigned, err := r.currentOwner(ctx, d)
 	switch {
 	case err != nil:
 		return err
-	case over:
+	case reassigned:
 		r.log.WarnContext(ctx, "dropped the assignment of an earlier ticket with this ID", "queue", d.queue.name,
 			"ticket", d.TicketID, "match", d.MatchID)
-		return errOver
+		return errReassigned
 	}
 	later := d.OutboxEntry // the channel was lost, and began a new life for the same ticket
 	later.Epoch = owner.Epoch
 	return r.o.Publisher.Publish(ctx, []matchmaking.OutboxEntry{later})[0]
 }
 
-// laterOwner returns the owner of a ticket's ID, and reports whether the ID belongs to another ticket. While the ticket
-// exists, no other ticket of its queue can have its ID.
-func (r *Relay) laterOwner(ctx context.Context, d *delivery) (owner matchmaking.Owner, over bool, err error) {
+// currentOwner returns the owner of a ticket's ID, and reports whether the ID belongs to another ticket. While the
+// ticket exists, no other ticket of its queue can have its ID.
+func (r *Relay) currentOwner(ctx context.Context, d *delivery) (owner matchmaking.Owner, reassigned bool, err error) {
 	owner, err = r.o.Lookup.Owner(ctx, d.TicketID)
 	if err != nil || owner.Queue != d.queue.name {
 		return owner, err == nil, err

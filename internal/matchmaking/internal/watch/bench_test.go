@@ -28,7 +28,7 @@ func BenchmarkWait(b *testing.B) {
 	ids := make([]string, b.N)
 	for i := range ids {
 		ids[i] = fmt.Sprintf("01M8F2V4PCQ2Z6C7XQ8S5T%04d.duel%d", i%10000, i)
-		st.tickets[ids[i]] = matchmaking.TicketState{Created: time.UnixMicro(int64(i + 1)), Left: time.Hour}
+		st.tickets[ids[i]] = matchmaking.TicketState{Created: time.UnixMicro(int64(i + 1)), Remaining: time.Hour}
 	}
 	before := inUse()
 	b.ReportAllocs()

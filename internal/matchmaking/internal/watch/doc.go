@@ -8,7 +8,7 @@
 // a goroutine or timer of its own. Each entry is for one life of its ticket, identified by the ticket's creation time:
 // it never receives an assignment of an earlier or later ticket with the ID.
 //
-// # Doubt
+// # Repeated reads
 //
 // An entry's ticket is read again when a notification may have been lost: after an interruption of the subscription,
 // after a notification without the assignment or about a later ticket with the ID, at the expected end of the ticket's

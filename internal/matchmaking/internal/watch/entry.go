@@ -11,7 +11,7 @@ type entry struct {
 	end         *end          // before done is closed: notifications received while created was unknown; nil: none
 	prev, next  *entry        // further entries with the same ID
 	fresh       bool          // it is among the feed's fresh entries
-	over        bool          // removed from the feed
+	removed     bool          // removed from the feed
 }
 
 // end is the result of a wait.

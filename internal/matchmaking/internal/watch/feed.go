@@ -27,12 +27,12 @@ type feed struct {
 	confirmed bool // no notifications are lost
 	ready     bool // it was confirmed at least once
 
-	fresh  []*entry              // to be read for the first time, or at once
-	agenda agenda.Agenda[*entry] // to be read later
-	again  []*entry              // taken from the agenda, for a read at turn
-	turn   time.Time             // the time when the rate limit permits the next read
-	resume time.Time             // nothing is taken from the agenda before this time; after a failure
-	doubt  bool                  // all of the agenda is due
+	fresh     []*entry              // to be read for the first time, or at once
+	agenda    agenda.Agenda[*entry] // to be read later
+	planned   []*entry              // taken from the agenda, for a read at dueAt
+	dueAt     time.Time             // the time when the rate limit permits the next read
+	resume    time.Time             // nothing is taken from the agenda before this time; after a failure
+	rereadAll bool                  // all of the agenda is due
 }
 
 func newFeed(w *Watches, queue string) *feed {
@@ -72,22 +72,22 @@ func (f *feed) step() (batch []*entry, wait time.Duration) {
 		delete(f.all.feeds, f.queue)
 		return nil, 0
 	}
-	if f.doubt {
+	if f.rereadAll {
 		f.agenda.PlanAll(now)
-		f.doubt = false
+		f.rereadAll = false
 	}
 	if f.ready || now.Sub(f.started) >= confirmWithin {
 		if batch = f.takeFresh(); len(batch) > 0 {
 			return batch, time.Nanosecond
 		}
 	}
-	if f.again == nil && !now.Before(f.resume) {
-		if f.again = f.agenda.Take(now, readBatch); f.again != nil {
-			f.turn = now.Add(f.all.limit.ReserveN(now, len(f.again)+callCost).DelayFrom(now))
+	if f.planned == nil && !now.Before(f.resume) {
+		if f.planned = f.agenda.Take(now, readBatch); f.planned != nil {
+			f.dueAt = now.Add(f.all.limit.ReserveN(now, len(f.planned)+callCost).DelayFrom(now))
 		}
 	}
-	if f.again != nil && !now.Before(f.turn) {
-		batch, f.again = slices.DeleteFunc(f.again, func(e *entry) bool { return e.over }), nil
+	if f.planned != nil && !now.Before(f.dueAt) {
+		batch, f.planned = slices.DeleteFunc(f.planned, func(e *entry) bool { return e.removed }), nil
 	}
 	return batch, max(f.next(now).Sub(now), time.Nanosecond)
 }
@@ -102,8 +102,8 @@ func (f *feed) next(now time.Time) time.Time {
 	}
 	earlier(f.users == 0, f.idleSince.Add(linger))
 	earlier(len(f.fresh) > 0, f.started.Add(confirmWithin))
-	earlier(f.again != nil, f.turn)
-	if first, ok := f.agenda.First(); ok && f.again == nil {
+	earlier(f.planned != nil, f.dueAt)
+	if first, ok := f.agenda.First(); ok && f.planned == nil {
 		due := first.Due()
 		if due.Before(f.resume) {
 			due = f.resume
@@ -127,7 +127,7 @@ func (f *feed) takeFresh() (batch []*entry) {
 		f.fresh[0] = nil
 		f.fresh = f.fresh[1:]
 		e.fresh = false
-		if !e.over {
+		if !e.removed {
 			f.agenda.Remove(e)
 			batch = append(batch, e)
 		}
@@ -151,7 +151,7 @@ func (f *feed) read(ctx context.Context, batch []*entry) {
 	now := time.Now()
 	for i, e := range batch {
 		switch {
-		case e.over:
+		case e.removed:
 		case err == nil:
 			f.apply(e, &states[i], now)
 		case e.created == 0:
@@ -177,14 +177,14 @@ func (f *feed) apply(e *entry, s *matchmaking.TicketState, now time.Time) {
 		return
 	}
 	e.created = created
-	f.plan(e, f.due(now.Add(s.Left))) // at once if it is assigned, but Unconfirmed
+	f.plan(e, f.due(now.Add(s.Remaining))) // at once if it is assigned, but Unconfirmed
 	if early != nil {
-		f.hear(e, early)
+		f.notify(e, early)
 	}
 }
 
-// hear applies a notification to an entry with the ticket's ID.
-func (f *feed) hear(e *entry, n *end) {
+// notify applies a notification to an entry with the ticket's ID.
+func (f *feed) notify(e *entry, n *end) {
 	switch {
 	case e.created == 0:
 		if e.end == nil || e.end.created < n.created {
@@ -202,7 +202,7 @@ func (f *feed) hear(e *entry, n *end) {
 func (f *feed) confirm() {
 	f.all.mu.Lock()
 	defer f.all.mu.Unlock()
-	f.confirmed, f.ready, f.doubt = true, true, true // a read in progress is repeated too
+	f.confirmed, f.ready, f.rereadAll = true, true, true // a read in progress is repeated too
 	pace.Signal(f.wake)
 }
 
@@ -230,12 +230,12 @@ func (f *feed) ended(t matchmaking.TicketEnd) {
 		n.err = matchmaking.ErrNoTicket
 	}
 	for e != nil {
-		next := e.next // hear may remove e
-		f.hear(e, n)
+		next := e.next // notify may remove e
+		f.notify(e, n)
 		e = next
 	}
 	if f.notes.has(t.ID) {
-		f.notes.hear(t.ID, &end{created: n.created, content: strings.Clone(n.content), err: n.err})
+		f.notes.record(t.ID, &end{created: n.created, content: strings.Clone(n.content), err: n.err})
 	}
 }
 
@@ -246,7 +246,7 @@ func (f *feed) join(id string) *entry {
 		return f.add(id)
 	}
 	if n.end != nil && (n.end.err != nil || n.end.content != "") {
-		return &entry{id: id, done: closed, end: n.end, over: true}
+		return &entry{id: id, done: closed, end: n.end, removed: true}
 	}
 	e := f.link(id)
 	e.created = n.created
@@ -312,10 +312,10 @@ func (f *feed) decide(e *entry, with *end) {
 
 // remove removes an entry, if it is in the feed.
 func (f *feed) remove(e *entry) {
-	if e.over {
+	if e.removed {
 		return
 	}
-	e.over = true
+	e.removed = true
 	f.agenda.Remove(e)
 	if e.next != nil {
 		e.next.prev = e.prev

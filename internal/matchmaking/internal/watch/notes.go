@@ -72,8 +72,8 @@ func (x Expectation) Created(t *matchmaking.Ticket) {
 
 func (s *notes) has(id string) bool { return s.byID[id] != nil }
 
-// hear records a notification about a noted ticket.
-func (s *notes) hear(id string, e *end) {
+// record records a notification about a noted ticket.
+func (s *notes) record(id string, e *end) {
 	n := s.byID[id]
 	if s.all.noteBytes+len(e.content) > maxNoteBytes {
 		s.drop(n)

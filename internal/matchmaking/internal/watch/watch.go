@@ -29,8 +29,8 @@ const (
 	backstop = 40 * time.Second
 	// readBatch is the number of tickets in one read call.
 	readBatch = 250
-	// readRate limits the repeated reads of the server, in tickets per second. Each call counts as callCost additional
-	// tickets.
+	// readRate limits the repeated reads of the server, in tickets per second. Each call counts as callCost
+	// additional tickets.
 	readRate  = 20_000
 	readBurst = 5_000
 	callCost  = 25
@@ -122,7 +122,7 @@ func (w *Watches) Await(ctx context.Context, queue, id string) (*matchmaking.Ass
 			return nil, fmt.Errorf("the stored assignment of ticket %s can't be read: %w", id,
 				errors.Join(err, errForeign))
 		}
-		e = w.again(f, id) // perhaps a notification from someone else
+		e = w.rejoin(f, id) // perhaps a notification from someone else
 	}
 }
 
@@ -165,8 +165,8 @@ func (w *Watches) end(f *feed, e *entry) {
 	w.leave(f)
 }
 
-// again returns a new entry whose ticket is to be read.
-func (w *Watches) again(f *feed, id string) *entry {
+// rejoin returns a new entry whose ticket is to be read.
+func (w *Watches) rejoin(f *feed, id string) *entry {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return f.add(id)
@@ -182,13 +182,13 @@ func (w *Watches) Count() (waits, feeds int) {
 	return waits, len(w.feeds)
 }
 
-// AwaitGone returns nil after a notification that a ticket of a queue was removed, or when enough receives. A
+// AwaitRemoved returns nil after a notification that a ticket of a queue was removed, or when enough receives. A
 // notification can be lost, or be about an earlier ticket with the ID. Errors: ErrEnded, and that of ctx.
-func (w *Watches) AwaitGone(ctx context.Context, queue, id string, enough <-chan time.Time) error {
-	f, gone := w.hold(queue, id)
-	defer w.release(f, id, gone)
+func (w *Watches) AwaitRemoved(ctx context.Context, queue, id string, enough <-chan time.Time) error {
+	f, removed := w.hold(queue, id)
+	defer w.release(f, id, removed)
 	select {
-	case <-gone:
+	case <-removed:
 		return nil
 	case <-enough:
 		return nil
@@ -203,17 +203,17 @@ func (w *Watches) AwaitGone(ctx context.Context, queue, id string, enough <-chan
 func (w *Watches) hold(queue, id string) (*feed, chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	f, gone := w.use(queue), make(chan struct{})
-	f.holds[id] = append(f.holds[id], gone)
-	return f, gone
+	f, removed := w.use(queue), make(chan struct{})
+	f.holds[id] = append(f.holds[id], removed)
+	return f, removed
 }
 
 // release ends one hold, and its use of the feed.
-func (w *Watches) release(f *feed, id string, gone chan struct{}) {
+func (w *Watches) release(f *feed, id string, removed chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.leave(f)
-	rest := slices.DeleteFunc(f.holds[id], func(c chan struct{}) bool { return c == gone })
+	rest := slices.DeleteFunc(f.holds[id], func(c chan struct{}) bool { return c == removed })
 	if len(rest) == 0 {
 		delete(f.holds, id)
 		return
@@ -223,8 +223,8 @@ func (w *Watches) release(f *feed, id string, gone chan struct{}) {
 
 // removed ends all holds of a ticket. The caller holds Watches' lock.
 func (f *feed) removed(id string) {
-	for _, gone := range f.holds[id] {
-		close(gone)
+	for _, removed := range f.holds[id] {
+		close(removed)
 	}
 	delete(f.holds, id)
 }

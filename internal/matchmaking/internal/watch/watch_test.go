@@ -75,7 +75,7 @@ func (s *store) set(change func()) {
 func (s *store) create(created time.Time, left time.Duration, ids ...string) {
 	s.set(func() {
 		for _, id := range ids {
-			s.tickets[id] = matchmaking.TicketState{Created: created, Left: left}
+			s.tickets[id] = matchmaking.TicketState{Created: created, Remaining: left}
 		}
 	})
 }
@@ -322,7 +322,7 @@ func TestDoubt(t *testing.T) {
 		"an interruption during the read": func(s *scene, _ matchmaking.TicketEnd) {
 			s.store.listener().Interrupted()
 			s.store.set(func() {
-				s.store.tickets["late"] = matchmaking.TicketState{Created: s.made, Left: time.Hour}
+				s.store.tickets["late"] = matchmaking.TicketState{Created: s.made, Remaining: time.Hour}
 				s.store.reading = sync.OnceFunc(func() {
 					s.store.assign("late", "m2")
 					s.store.listener().Confirmed()
@@ -645,7 +645,7 @@ func TestLeaving(t *testing.T) {
 				require.Empty(t, f.waits)
 				require.Zero(t, f.agenda.Len())
 				require.Empty(t, f.fresh)
-				require.Empty(t, f.again)
+				require.Empty(t, f.planned)
 				s.mu.Unlock()
 				s.store.taken()
 				<-time.After(time.Hour)
