@@ -261,7 +261,7 @@ func (r *Relay) settle(ctx context.Context, batch []delivery, errs []error) {
 // errReassigned is the error of an assignment if its ticket's ID now belongs to another ticket.
 var errReassigned = errors.New("the ticket's ID belongs to another ticket")
 
-// publishLater publishes an assignment whose channel has begun a later life. Errors: errOver.
+// publishLater publishes an assignment whose channel has begun a later life. Errors: errReassigned.
 func (r *Relay) publishLater(ctx context.Context, d *delivery) error {
 	owner, reassigned, err := r.currentOwner(ctx, d)
 	switch {
