@@ -52,7 +52,8 @@ func (c *calls) limited(handle func() error) error {
 
 // receive reads the request of a call, which must arrive in time. The clients are services of one operator.
 func (c *calls) receive(ctx context.Context, message any, read func(any) error) error {
-	return c.arrivals.Receive(ctx, func() string { return "" }, func() error { return grpcserver.Receive(read, message, nil) })
+	client := func() string { return "" }
+	return c.arrivals.Receive(ctx, client, func() error { return grpcserver.Receive(read, message, nil) })
 }
 
 // around returns a copy of a service's description, whose unary methods are limited before their requests are read.
