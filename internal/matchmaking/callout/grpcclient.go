@@ -66,10 +66,9 @@ func dialGRPC(address string, targets *jsonhttp.Targets) (*grpc.ClientConn, erro
 		grpc.WithIdleTimeout(grpcIdle), grpc.WithStreamInterceptor(withURL(u)),
 	}
 	if targets != nil {
-		dialer := targets.Dialer()
 		options = append(options, grpc.WithNoProxy(),
 			grpc.WithContextDialer(func(ctx context.Context, addr string) (net.Conn, error) {
-				return dialer.DialContext(ctx, "tcp", addr)
+				return targets.DialContext(ctx, "tcp", addr)
 			}))
 	}
 	return grpc.NewClient("passthrough:///"+net.JoinHostPort(u.Hostname(), port), options...)

@@ -241,9 +241,10 @@ func matchmakingOptions(c *Config) []option {
 		define("max-queues", "int", "1000", to(&c.Matchmaking.MaxQueues, intFrom(1)), `
 			Maximum number of queues, including those of the configuration. A PUT of one more is answered 409.`).reloadable(),
 		define("callout-allow", kindList, "", to(&c.Matchmaking.CalloutAllow, listOf(parseTarget)), `
-			Targets that queues put at run time may call as match functions, evaluators and assigners: hosts or
-			addresses with or without a port, networks such as 10.0.0.0/8, or prefixes of URLs. Private addresses can be
-			called only if an address or network here contains them. Not set: nothing.`),
+			Targets that queues put at run time may call as match functions, evaluators and assigners: hosts such as
+			fn.example.com or *.example.com and addresses, with or without a port, networks such as 10.0.0.0/8, or
+			prefixes of URLs. Other names can be called if they resolve to an address or network here, and private
+			addresses only then. Not set: nothing.`),
 		define("tickets-redis", "url", "", to(&c.Matchmaking.Redis, anyText), `
 			Another Redis for tickets and queues, with user and password in the URL if it needs them. It must not evict.
 			Not set: that of the channels.`),

@@ -1,6 +1,7 @@
 package jsonhttp
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -8,6 +9,7 @@ import (
 	"net/netip"
 	"net/url"
 	"path"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -22,20 +24,31 @@ import (
 // controls.
 type Targets struct {
 	hosts    []hostPort
-	prefixes []netip.Prefix
+	prefixes []netip.Prefix // networks and single addresses, on any port
 	urls     []*url.URL
 	ports    map[netip.AddrPort]bool // the addresses among hosts and urls that are dialed on one port only
 	guard    *ssrf.Guardian
 }
 
-// hostPort is a name or an address in lower case. An empty port means any.
+// hostPort is a name or an address in lower case; a name that begins with "*." stands for all names that end with the
+// rest. An empty port means any.
 type hostPort struct{ host, port string }
 
-// ParseTargets parses patterns: a host or an address, with or without a port ("fn.example.com", "10.0.0.7:9000",
-// "[fd00::7]:9000"), a network ("10.0.0.0/8"), or the start of a URL ("https://fn.example.com/match"). Without patterns
-// nothing is allowed. Addresses that are not public (loopback, private, link-local and so on) are dialed only if a
-// pattern that is an address or a network contains them, with the port if the pattern has one; a pattern with a name
-// does not allow them.
+func (h hostPort) matches(host, port string) bool {
+	if h.port != "" && h.port != port {
+		return false
+	}
+	if suffix, ok := strings.CutPrefix(h.host, "*"); ok {
+		return len(host) > len(suffix) && strings.HasSuffix(host, suffix)
+	}
+	return h.host == host
+}
+
+// ParseTargets parses patterns: a host or an address, with or without a port ("fn.example.com", "*.example.com",
+// "10.0.0.7:9000", "[fd00::7]:9000"), a network ("10.0.0.0/8"), or the start of a URL ("https://fn.example.com/match").
+// Without patterns nothing is allowed. A name that no pattern has is allowed if it resolves to an address that a pattern
+// has. Addresses that are not public (loopback, private, link-local and so on) are dialed only if a pattern that is an
+// address or a network contains them, with the port if the pattern has one; a pattern with a name does not allow them.
 func ParseTargets(patterns []string) (*Targets, error) {
 	t := &Targets{ports: map[netip.AddrPort]bool{}}
 	for _, pattern := range patterns {
@@ -45,7 +58,8 @@ func ParseTargets(patterns []string) (*Targets, error) {
 	}
 	options := []ssrf.Option{ssrf.WithAnyPort()}
 	var four, six []netip.Prefix
-	for _, prefix := range append(t.addresses(), t.prefixes...) {
+	t.prefixes = append(t.prefixes, t.addresses()...)
+	for _, prefix := range t.prefixes {
 		if prefix.Addr().Is4() {
 			four = append(four, prefix)
 		} else {
@@ -73,8 +87,11 @@ func (t *Targets) add(pattern string) error {
 	if _, bare := netip.ParseAddr(pattern); bare == nil && strings.Contains(pattern, ":") { // IPv6 without brackets
 		u, err = url.Parse("http://[" + pattern + "]")
 	}
-	if err != nil || u.Hostname() == "" || u.Host == "" || u.Path != "" || u.User != nil ||
-		strings.Contains(u.Host, "*") {
+	switch {
+	case strings.HasPrefix(pattern, "."):
+		return fmt.Errorf("%q begins with a dot: *%s stands for all names that end with it", pattern, pattern)
+	case err != nil, u.Hostname() == "", u.Path != "", u.User != nil,
+		strings.Contains(strings.TrimPrefix(hostOf(u), "*."), "*"):
 		return fmt.Errorf("%q is not a host, a network or the start of a URL", pattern)
 	}
 	t.hosts = append(t.hosts, hostPort{host: hostOf(u), port: u.Port()})
@@ -145,16 +162,15 @@ func (t *Targets) Check(target string) error {
 
 func (t *Targets) allows(u *url.URL) bool {
 	host, port := hostOf(u), portOf(u)
-	for _, h := range t.hosts {
-		if h.host == host && (h.port == "" || h.port == port) {
-			return true
-		}
+	if t.lists(host, port) {
+		return true
 	}
 	addr, err := netip.ParseAddr(host)
-	for _, prefix := range t.prefixes {
-		if err == nil && prefix.Contains(addr) {
-			return true
-		}
+	if err != nil && len(t.prefixes)+len(t.ports) > 0 {
+		return true // if it resolves to one of these: DialContext decides
+	}
+	if err == nil && t.contains(addr) {
+		return true
 	}
 	for _, base := range t.urls {
 		if base.Scheme == u.Scheme && hostOf(base) == host && portOf(base) == port && below(base.Path, u.Path) {
@@ -164,6 +180,16 @@ func (t *Targets) allows(u *url.URL) bool {
 	return false
 }
 
+// lists reports whether a pattern of hosts has a name or an address.
+func (t *Targets) lists(host, port string) bool {
+	return slices.ContainsFunc(t.hosts, func(h hostPort) bool { return h.matches(host, port) })
+}
+
+// contains reports whether a pattern has an address on all ports.
+func (t *Targets) contains(addr netip.Addr) bool {
+	return slices.ContainsFunc(t.prefixes, func(p netip.Prefix) bool { return p.Contains(addr) })
+}
+
 // below reports whether target equals base or is below it.
 func below(base, target string) bool {
 	base = strings.TrimSuffix(path.Clean("/"+base), "/")
@@ -171,8 +197,23 @@ func below(base, target string) bool {
 	return target == base || strings.HasPrefix(target, base+"/")
 }
 
-// Dialer returns a dialer of allowed addresses. Targets must not be nil.
-func (t *Targets) Dialer() *net.Dialer { return &net.Dialer{Timeout: DialTimeout, Control: t.control} }
+// DialContext connects to a host and port of a URL that Check allows, if its address is allowed, too. Targets must not
+// be nil.
+func (t *Targets) DialContext(ctx context.Context, network, address string) (net.Conn, error) {
+	d := net.Dialer{Timeout: DialTimeout, Control: t.control}
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, err
+	}
+	host = strings.TrimSuffix(strings.ToLower(host), ".")
+	named := t.lists(host, port) || slices.ContainsFunc(t.urls, func(u *url.URL) bool {
+		return hostOf(u) == host && portOf(u) == port
+	})
+	if !named {
+		d.Control = t.controlListed
+	}
+	return d.DialContext(ctx, network, address)
+}
 
 // Restrict makes a transport dial only allowed addresses, and without a proxy, since a proxy would resolve names
 // itself.
@@ -180,18 +221,38 @@ func (t *Targets) Restrict(transport *http.Transport) {
 	if t == nil {
 		return
 	}
-	transport.Proxy, transport.DialContext = nil, t.Dialer().DialContext
+	transport.Proxy, transport.DialContext = nil, t.DialContext
 }
 
 // DialTimeout limits the opening of a connection.
 const DialTimeout = 10 * time.Second
 
+// control refuses addresses that are not public, unless a pattern has them.
 func (t *Targets) control(network, address string, c syscall.RawConn) error {
-	if at, err := netip.ParseAddrPort(address); err == nil && t.ports[netip.AddrPortFrom(at.Addr().Unmap(), at.Port())] {
+	if t.listsAddress(address) {
 		return nil
 	}
 	if err := t.guard.Safe(network, address, c); err != nil {
 		return fmt.Errorf("%s is not allowed for a queue created at run time (option callout-allow): %w", address, err)
 	}
 	return nil
+}
+
+// controlListed refuses addresses that no pattern has.
+func (t *Targets) controlListed(_, address string, _ syscall.RawConn) error {
+	if t.listsAddress(address) {
+		return nil
+	}
+	return fmt.Errorf("%s is not allowed for a queue created at run time: the option callout-allow has neither the name "+
+		"nor this address", address)
+}
+
+// listsAddress reports whether a pattern has an address and port.
+func (t *Targets) listsAddress(address string) bool {
+	at, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return false
+	}
+	at = netip.AddrPortFrom(at.Addr().Unmap(), at.Port())
+	return t.ports[at] || t.contains(at.Addr())
 }

@@ -21,23 +21,30 @@ func targetsOf(t *testing.T, patterns ...string) *Targets {
 
 func TestTargetsCheck(t *testing.T) {
 	t.Parallel()
-	targets := targetsOf(t, "fn.example.com", "FN2.example.com:9000", "10.1.0.0/16", "192.0.2.7:80", "fd00::7",
-		"[fd00::8]:90", "https://a.example/match/")
-	for url, allowed := range map[string]bool{
+	names := targetsOf(t, "fn.example.com", "FN2.example.com:9000", "*.Pool.example.com:70", "https://a.example/match/")
+	addresses := targetsOf(t, "10.1.0.0/16", "192.0.2.7:80", "fd00::7", "[fd00::8]:90")
+	check := func(targets *Targets, cases map[string]bool) {
+		t.Helper()
+		for url, allowed := range cases {
+			err := targets.Check(url)
+			require.Equal(t, allowed, err == nil, "%s: %v", url, err)
+			if err != nil {
+				require.NotContains(t, err.Error(), "secret")
+			}
+		}
+	}
+	check(names, map[string]bool{
 		"http://fn.example.com":             true,
 		"https://FN.example.com.:8443/x":    true,
 		"http://xfn.example.com":            false,
 		"http://fn.example.com.evil.test":   false,
 		"http://fn2.example.com:9000/":      true,
 		"http://fn2.example.com/":           false,
-		"http://10.1.255.1:1":               true,
-		"http://10.2.0.1":                   false,
-		"http://[::ffff:10.1.0.1]":          true,
-		"http://192.0.2.7":                  true,
-		"https://192.0.2.7":                 false,
-		"http://[fd00::7]:70":               true,
-		"http://[fd00:0::8]:90":             true,
-		"http://[fd00::8]":                  false,
+		"http://a.pool.example.com:70":      true,
+		"http://a.b.pool.example.com:70":    true,
+		"http://a.pool.example.com":         false,
+		"http://pool.example.com:70":        false,
+		"http://xpool.example.com:70":       false,
 		"https://a.example/match":           true,
 		"https://a.example/match/now":       true,
 		"https://a.example/matches":         false,
@@ -52,22 +59,32 @@ func TestTargetsCheck(t *testing.T) {
 		"http://169.254.169.254/latest":     false,
 		"http://user:secret@fn.example.com": false,
 		"http://fn.example.com@evil.test":   false,
-	} {
-		err := targets.Check(url)
-		require.Equal(t, allowed, err == nil, "%s: %v", url, err)
-		if err != nil {
-			require.NotContains(t, err.Error(), "secret")
-		}
-	}
+	})
+	check(addresses, map[string]bool{
+		"http://10.1.255.1:1":           true,
+		"http://10.2.0.1":               false,
+		"http://[::ffff:10.1.0.1]":      true,
+		"http://192.0.2.7":              true,
+		"https://192.0.2.7":             false,
+		"http://[fd00::7]:70":           true,
+		"http://[fd00:0::8]:90":         true,
+		"http://[fd00::8]":              false,
+		"http://127.0.0.1":              false,
+		"http://169.254.169.254/latest": false,
+		"http://fn.example.com":         true, // if its address is one of these
+		"http://u:secret@10.1.0.1":      false,
+	})
 	require.ErrorContains(t, targetsOf(t).Check("http://fn.example.com:9000/x?token=1"),
 		"fn.example.com:9000 is not allowed for a queue created at run time: see the option callout-allow")
-	require.ErrorContains(t, targets.Check("http://u@fn.example.com"), "credentials")
+	require.ErrorContains(t, names.Check("http://u@fn.example.com"), "credentials")
 	require.NoError(t, (*Targets)(nil).Check("http://user:secret@127.0.0.1"), "a queue of the configuration")
-	for _, wrong := range []string{"", "a b", "*.example.com", "10.0.0.0/33", "ftp://a", "http://", "http://u@a",
-		"http://a?x=1", "a/b", ":80", "10.0.0.1:99999", "http://a:0x50"} {
+	for _, wrong := range []string{"", "a b", "*", "*.", "a.*.example.com", "*example.com", "10.0.0.0/33", "ftp://a",
+		"http://", "http://u@a", "http://a?x=1", "a/b", ":80", "10.0.0.1:99999", "http://a:0x50", ".example.com"} {
 		_, err := ParseTargets([]string{wrong})
 		require.Error(t, err, wrong)
 	}
+	_, err := ParseTargets([]string{".example.com"})
+	require.EqualError(t, err, `".example.com" begins with a dot: *.example.com stands for all names that end with it`)
 }
 
 // TestTargetsDial tests the check after names were resolved.
@@ -132,8 +149,16 @@ func TestTargetsCalls(t *testing.T) {
 	require.Error(t, post(targetsOf(t, "127.0.0.0/8"), server.URL+"/away"), "redirects aren't followed")
 	require.Len(t, called, 3)
 
+	// A name that isn't listed is called if it resolves to an address that is, and a public one doesn't suffice.
+	require.NoError(t, post(targetsOf(t, "127.0.0.0/8"), rebound))
+	require.Len(t, called, 4)
+	require.ErrorContains(t, post(targetsOf(t, "10.0.0.0/8"), rebound), "neither the name nor this address")
+	require.Error(t, targetsOf(t, "10.0.0.0/8").controlListed("tcp4", "93.184.215.14:80", nil))
+	require.Len(t, called, 4)
+
 	// The name resolves to an address of which another port is allowed.
 	require.ErrorContains(t, post(targetsOf(t, "localhost", "127.0.0.1:1", "[::1]:1"), rebound), "is not allowed")
 	require.NoError(t, post(targetsOf(t, "localhost", net.JoinHostPort(host, port)), rebound))
-	require.Len(t, called, 4)
+	require.NoError(t, post(targetsOf(t, net.JoinHostPort(host, port)), rebound))
+	require.Len(t, called, 6)
 }
