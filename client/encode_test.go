@@ -85,6 +85,7 @@ func TestRequestsAreDecodedAsSent(t *testing.T) {
 
 	for from, want := range map[client.From]channel.From{
 		client.Latest: {}, client.Earliest: {Start: channel.StartEarliest},
+		client.After(clock.Min): {Start: channel.StartAt, Clock: clock.Min}, client.After(0): {Start: channel.StartAt},
 	} {
 		_, err := r.client.Subscribe(ctx, "c", "s", from)
 		require.Error(t, err)
@@ -92,12 +93,6 @@ func TestRequestsAreDecodedAsSent(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, want, channel.From(got.From))
 	}
-	_, err := r.client.Subscribe(ctx, "c", "s", client.After(clock.Min))
-	require.Error(t, err)
-	subscribe, err := wire.DecodeSubscribe(r.body)
-	require.NoError(t, err)
-	require.Equal(t, channel.From{Start: channel.StartAt, Clock: clock.Min}, channel.From(subscribe.From))
-
 	require.Error(t, r.client.Ack(ctx, "c", "s", "receipt"))
 	ack, err := wire.DecodeAck(r.body)
 	require.NoError(t, err)
@@ -171,4 +166,18 @@ func TestTicketsAreDecodedAsSent(t *testing.T) {
 	sent, err := wire.DecodeNewTicket(r.body)
 	require.NoError(t, err)
 	require.Equal(t, wire.NewTicket{Queue: "q", ID: "t", TTL: wire.TTL(5 * time.Minute), Spec: spec}, sent)
+}
+
+// TestProbesOfAnotherProgram: what isn't a Tidemark service is neither ready nor alive, whatever its status.
+func TestProbesOfAnotherProgram(t *testing.T) {
+	t.Parallel()
+	for _, body := range []string{"<html>sign in</html>", "{}", ""} {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, body) }))
+		t.Cleanup(s.Close)
+		c, err := client.New(s.URL)
+		require.NoError(t, err)
+		t.Cleanup(c.Close)
+		require.Error(t, c.Ready(t.Context()), body)
+		require.Error(t, c.Live(t.Context()), body)
+	}
 }

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 )
 
@@ -15,6 +16,15 @@ func (c *Client) Live(ctx context.Context) error {
 }
 
 func (c *Client) probe(ctx context.Context, what, path string) error {
-	_, err := c.call(ctx, request{what: what, method: http.MethodGet, path: []string{path}, isProbe: true}, nil)
-	return err
+	var answer struct {
+		Status string `json:"status"`
+	}
+	r := request{what: what, method: http.MethodGet, path: []string{path}, isProbe: true}
+	if _, err := c.call(ctx, r, &answer); err != nil {
+		return err
+	}
+	if answer.Status == "" { // such as the page of a proxy, or of another program
+		return fmt.Errorf("%s: the answer isn't that of a Tidemark service", what)
+	}
+	return nil
 }

@@ -1,7 +1,6 @@
 package client
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -15,25 +14,38 @@ import (
 
 // From is the start of a new subscriber: Latest, Earliest, or After a clock.
 type From struct {
-	start string // "", which is latest, or "earliest"
-	after *clock.Clock
+	start start
+	clock clock.Clock // of startAfter
 }
+
+// start is the kind of a From.
+type start int
+
+const (
+	startLatest start = iota
+	startEarliest
+	startAfter
+)
 
 // The starts of new subscribers.
 var (
 	Latest   = From{}                  // after all messages published so far
-	Earliest = From{start: "earliest"} // with the oldest message alive
+	Earliest = From{start: startEarliest} // with the oldest message alive
 )
 
 // After is the start after the message with a clock.
-func After(at clock.Clock) From { return From{after: &at} }
+func After(at clock.Clock) From { return From{start: startAfter, clock: at} }
 
 // MarshalJSON returns "latest", "earliest" or a clock.
 func (f From) MarshalJSON() ([]byte, error) {
-	if f.after != nil {
-		return json.Marshal(*f.after)
+	switch f.start {
+	case startAfter:
+		return json.Marshal(f.clock)
+	case startEarliest:
+		return []byte(`"earliest"`), nil
+	case startLatest:
 	}
-	return json.Marshal(cmp.Or(f.start, "latest"))
+	return []byte(`"latest"`), nil
 }
 
 // Subscription is the outcome of Subscribe. Created is false if the subscriber existed: its mark was not moved then. If

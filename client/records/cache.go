@@ -79,16 +79,23 @@ func (c *Client) DeleteCached(ctx context.Context, kind, id string) error {
 // InvalidateTags removes the values of all kinds that have one of the tags, 256 at most, from the cache. It returns the
 // number of values with these tags, expired ones included.
 func (c *Client) InvalidateTags(ctx context.Context, tags ...string) (int, error) {
-	return c.invalidate(ctx, map[string]any{"tags": tags})
+	return c.invalidate(ctx, invalidation{Tags: tags})
 }
 
 // InvalidatePrefix removes the lists or searches whose IDs begin with a prefix from the cache: all with "". The kind is
 // shouts, topic-shouts or search. It returns their number, as InvalidateTags does. Errors: ErrNoKind, ErrInvalidID.
 func (c *Client) InvalidatePrefix(ctx context.Context, kind, prefix string) (int, error) {
-	return c.invalidate(ctx, map[string]any{"kind": kind, "prefix": prefix})
+	return c.invalidate(ctx, invalidation{Kind: kind, Prefix: prefix})
 }
 
-func (c *Client) invalidate(ctx context.Context, selection map[string]any) (int, error) {
+// invalidation selects the values to remove.
+type invalidation struct {
+	Tags   []string `json:"tags,omitempty"`
+	Kind   string   `json:"kind,omitempty"`
+	Prefix string   `json:"prefix,omitempty"`
+}
+
+func (c *Client) invalidate(ctx context.Context, selection invalidation) (int, error) {
 	var done struct {
 		Values int `json:"values"`
 	}

@@ -22,8 +22,8 @@ type Kind struct {
 	Pattern   string   `json:"pattern"`
 	Type      string   `json:"type"` // of the value in Redis
 	Form      string   `json:"form"`
-	TTL       Duration `json:"ttl"`       // the longest; 0: the key is permanent
-	Permanent string   `json:"permanent"` // why
+	TTL       Duration `json:"ttl,omitzero"`        // the longest; 0: the key is permanent
+	Permanent string   `json:"permanent,omitempty"` // why
 	Secret    bool     `json:"secret"`
 	MaxBytes  int      `json:"maxBytes"`
 	Redis     string   `json:"redis"` // which one has the keys
@@ -31,6 +31,9 @@ type Kind struct {
 
 // Duration is a time.Duration, which JSON has as a text such as "1h30m0s".
 type Duration time.Duration
+
+// MarshalText returns the text.
+func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
 
 // UnmarshalText parses the text.
 func (d *Duration) UnmarshalText(text []byte) error {

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -98,10 +99,18 @@ type viewsPart struct {
 	Views     map[string]int64 `json:"views"`     // by ID
 }
 
+// fraction is that of a time as Python writes it.
+var fraction = regexp.MustCompile(`\.[0-9]+$`)
+
+// parseSeconds parses a time in seconds since 1970, whose fraction is cut off.
+func parseSeconds(text string) (int64, error) {
+	return strconv.ParseInt(fraction.ReplaceAllString(text, ""), 10, 64)
+}
+
 // partsOf checks the hash of an import, and splits it into parts.
 func partsOf(fields map[string]string) (parts []viewsPart, err error) {
 	const fieldAt, fieldTotal = "_timestamp", "_total"
-	at, errAt := strconv.ParseFloat(fields[fieldAt], 64) // Python writes times as floats
+	at, errAt := parseSeconds(fields[fieldAt])
 	total, errTotal := strconv.Atoi(fields[fieldTotal])
 	switch {
 	case errAt != nil:
@@ -115,7 +124,7 @@ func partsOf(fields map[string]string) (parts []viewsPart, err error) {
 			id == fieldTotal
 	})
 	for some := range slices.Chunk(ids, viewsAtOnce) {
-		part := viewsPart{Timestamp: int64(at), Total: total, Views: make(map[string]int64, len(some))}
+		part := viewsPart{Timestamp: at, Total: total, Views: make(map[string]int64, len(some))}
 		for _, id := range some {
 			if part.Views[id], err = strconv.ParseInt(strings.TrimSuffix(fields[id], ".0"), 10, 64); err != nil {
 				return nil, badImport("%.200q has %.32q views, which is no number", id, fields[id])

@@ -118,7 +118,7 @@ func malformed(wrong *strictjson.Error) error {
 	if wrong.Path == "" {
 		clientErr.Detail = "the definition is malformed: " + wrong.Reason
 	}
-	return invalidKey{told: clientErr, err: wrong}
+	return invalidKey{clientErr: clientErr, err: wrong}
 }
 
 // A backfill lives for four fifths of the pending timeout, unless its queue says otherwise: as in Open Match it ends

@@ -90,19 +90,19 @@ func InvalidQueue(field, format string, args ...any) error {
 // describes the problem with the value.
 func InvalidKey(key string, err error) error {
 	return invalidKey{
-		told: &fault.Error{Kind: fault.Invalid, Slug: fault.SlugInvalidQueue, Field: key,
+		clientErr: &fault.Error{Kind: fault.Invalid, Slug: fault.SlugInvalidQueue, Field: key,
 			Detail: key + ": " + err.Error()}, err: err,
 	}
 }
 
 // invalidKey is the error for the client, and its cause.
 type invalidKey struct {
-	told *fault.Error
-	err  error
+	clientErr *fault.Error
+	err       error
 }
 
 // Error returns the text for the client.
-func (e invalidKey) Error() string { return e.told.Detail }
+func (e invalidKey) Error() string { return e.clientErr.Detail }
 
 // Unwrap returns both errors.
-func (e invalidKey) Unwrap() []error { return []error{e.told, e.err} }
+func (e invalidKey) Unwrap() []error { return []error{e.clientErr, e.err} }

@@ -108,7 +108,7 @@ func (k *Kind) Key(parts ...string) string {
 	return k.key(k.Quotes, parts)
 }
 
-// ClaimKey returns the key of kind CacheLoad for the value with an ID, in the value's slot.
+// ClaimKey returns the key of kind CacheLoadKind for the value with an ID, in the value's slot.
 func (k *Kind) ClaimKey(id string) string {
 	tag, rest := k.SplitID(id)
 	name := k.Name

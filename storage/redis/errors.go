@@ -7,12 +7,13 @@ import (
 
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/refusal"
+	"github.com/tidemark-dev/tidemark/storage/redis/internal/topology"
 )
 
 // Codes of errors that aren't replies of Redis.
 const (
 	codeMoving    = "MOVING"  // ErrMoving
-	codeMalformed = "reply"   // ErrReply
+	codeMalformed = "reply"   // ErrReply, or that of package topology
 	codeNetwork   = "network" // of the connection
 )
 
@@ -25,7 +26,7 @@ func causeOf(err error) refusal.Cause {
 		return c
 	}
 	switch {
-	case errors.Is(err, ErrReply):
+	case errors.Is(err, ErrReply), errors.Is(err, topology.ErrReply):
 		return refusal.Cause{Code: codeMalformed}
 	case errors.Is(err, context.Canceled):
 		return refusal.Cause{Code: codeNetwork, Fault: refusal.Unavailable}

@@ -16,7 +16,6 @@ import (
 
 	"github.com/tidemark-dev/tidemark/client"
 	clientrecords "github.com/tidemark-dev/tidemark/client/records"
-	clients "github.com/tidemark-dev/tidemark/client/records"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/access"
 	api "github.com/tidemark-dev/tidemark/internal/api/records"
@@ -142,15 +141,15 @@ func TestClientOfSessions(t *testing.T) {
 		client.WithRetry(client.RetryPolicy{MinPause: 1}))
 	require.NoError(t, err)
 	defer service.Close()
-	c := clients.New(service)
+	c := clientrecords.New(service)
 
 	issued, err := c.CreateSession(t.Context(), "ann/{b}",
-		clients.NewSession{Username: "Ann", Device: []byte(`{"a":1}`)})
+		clientrecords.NewSession{Username: "Ann", Device: []byte(`{"a":1}`)})
 	require.NoError(t, err)
 	rotated, err := c.RotateSession(t.Context(), issued.Token)
 	require.NoError(t, err)
 	_, err = c.CheckSession(t.Context(), issued.Token)
-	require.ErrorIs(t, err, clients.ErrNoSession)
+	require.ErrorIs(t, err, clientrecords.ErrNoSession)
 	found, err := c.CheckSession(t.Context(), rotated.Token)
 	require.NoError(t, err)
 	require.Equal(t, "ann/{b}", found.User)
@@ -159,14 +158,14 @@ func TestClientOfSessions(t *testing.T) {
 	require.Len(t, list, 2, "that of the create whose answer was lost is there, too")
 	require.NoError(t, c.RevokeSession(t.Context(), "ann/{b}", found.ID))
 	_, err = c.CheckSession(t.Context(), rotated.Token)
-	require.ErrorIs(t, err, clients.ErrNoSession)
+	require.ErrorIs(t, err, clientrecords.ErrNoSession)
 	require.NoError(t, c.RevokeSessions(t.Context(), "ann/{b}"))
 	list, err = c.Sessions(t.Context(), "ann/{b}")
 	require.NoError(t, err)
 	require.Empty(t, list)
-	_, err = c.CreateSession(t.Context(), "ann", clients.NewSession{})
-	require.ErrorIs(t, err, clients.ErrInvalidSession)
-	require.ErrorIs(t, c.RevokeSession(t.Context(), "ann", "x"), clients.ErrInvalidID)
+	_, err = c.CreateSession(t.Context(), "ann", clientrecords.NewSession{})
+	require.ErrorIs(t, err, clientrecords.ErrInvalidSession)
+	require.ErrorIs(t, c.RevokeSession(t.Context(), "ann", "x"), clientrecords.ErrInvalidID)
 }
 
 // credentialsOf returns sessions in a Redis that serve as credentials, with grants.

@@ -182,7 +182,7 @@ func (r *Router) CheckHost(host string, loopback bool) error {
 
 // Refuse answers a request with an error, as one that has no route.
 func (r *Router) Refuse(w http.ResponseWriter, request *http.Request, err *fault.Error) {
-	r.failStray(w, request, err)
+	r.failStray(w, request, func() error { return err })
 }
 
 // Drain begins the end of the service: readiness fails, and each connection is closed after its next answer. It may be
@@ -228,17 +228,20 @@ func (r *Router) FailUnrouted(match func(*http.Request) bool, fail func(*Call, e
 
 // failUnrouted answers requests for which echo has no route.
 func (r *Router) failUnrouted(err error, ec echo.Context) {
-	var he *echo.HTTPError
-	if errors.As(err, &he) && (he.Code == http.StatusMethodNotAllowed || he.Code == http.StatusNotFound) {
-		err = r.noRoute(ec)
-	}
-	r.failStray(ec.Response().Writer, ec.Request(), err)
+	r.failStray(ec.Response().Writer, ec.Request(), func() error {
+		var he *echo.HTTPError
+		if errors.As(err, &he) && (he.Code == http.StatusMethodNotAllowed || he.Code == http.StatusNotFound) {
+			return r.noRoute(ec)
+		}
+		return err
+	})
 }
 
-// failStray answers a request without a route with an error.
-func (r *Router) failStray(w http.ResponseWriter, request *http.Request, err error) {
+// failStray answers a request without a route with an error, which a function returns.
+func (r *Router) failStray(w http.ResponseWriter, request *http.Request, find func() error) {
 	c := newCall(r.stray, w, request, nil)
 	defer c.finish()
+	err := find()
 	c.err = err
 	for _, u := range r.unrouted {
 		if u.match(c.request) {

@@ -11,8 +11,9 @@ import (
 
 // A path is compared with those of routes only if it is as short as these.
 const (
-	maxSuggestedBytes = 256
-	maxTypos          = 2 // letters that are wrong, missing or too many, in all of a path
+	maxSuggestedBytes    = 256
+	maxSuggestedSegments = 16
+	maxTypos             = 2 // letters that are wrong, missing or too many, in all of a path
 )
 
 var parameter = regexp.MustCompile(`/:([A-Za-z]+)`)
@@ -20,19 +21,19 @@ var parameter = regexp.MustCompile(`/:([A-Za-z]+)`)
 // noPath returns ErrNoPath for a path, with the path of a route that was probably meant, of those for which has returns
 // true. A path may lack /v1.
 func (r *Router) noPath(path string, has func(*Route) bool) *fault.Error {
-	if len(path) > maxSuggestedBytes {
+	if len(path) > maxSuggestedBytes || strings.Count(path, "/") > maxSuggestedSegments {
 		return ErrNoPath
 	}
+	segments := strings.Split(strings.TrimPrefix(path, "/"), "/")
+	inVersion := append([]string{"v1"}, segments...)
 	nearest, fewest := "", maxTypos+1
 	for i := range r.routes {
 		route := &r.routes[i]
 		if route.Path == nearest || !has(route) {
 			continue
 		}
-		for _, wanted := range []string{path, "/v1" + path} {
-			if n := typos(wanted, route.Path); n < fewest {
-				nearest, fewest = route.Path, n
-			}
+		if n := min(typos(segments, route.Path, fewest), typos(inVersion, route.Path, fewest)); n < fewest {
+			nearest, fewest = route.Path, n
 		}
 	}
 	if nearest == "" {
@@ -43,21 +44,25 @@ func (r *Router) noPath(path string, has func(*Route) bool) *fault.Error {
 	return &e
 }
 
-// typos returns how many letters of a path differ from the path of a route, whose parameters may be anything. It is more
-// than maxTypos for paths of different lengths.
-func typos(path, route string) int {
-	segments, wanted := strings.Split(path, "/"), strings.Split(route, "/")
-	if len(segments) != len(wanted) {
-		return maxTypos + 1
+// typos returns how many letters of a path differ from the path of a route, whose parameters may be anything. It returns
+// limit if these are as many or more, and for paths of different lengths.
+func typos(segments []string, route string, limit int) int {
+	if strings.Count(route, "/") != len(segments) {
+		return limit
 	}
-	n := 0
-	for i, segment := range wanted {
+	n, at := 0, 0
+	for segment := range strings.SplitSeq(route[1:], "/") {
+		typed := segments[at]
+		at++
 		switch {
-		case segment == segments[i], strings.HasPrefix(segment, ":") && segments[i] != "":
-		case len(segment) <= maxTypos: // any word differs from it by so few letters
-			return maxTypos + 1
+		case segment == typed, strings.HasPrefix(segment, ":") && typed != "":
+		case len(segment) <= maxTypos, // any word differs from it by so few letters
+			max(len(segment)-len(typed), len(typed)-len(segment)) >= limit:
+			return limit
 		default:
-			n += levenshtein.ComputeDistance(segment, segments[i])
+			if n += levenshtein.ComputeDistance(segment, typed); n >= limit {
+				return limit
+			}
 		}
 	}
 	return n

@@ -59,7 +59,7 @@ func (f *grpcFunction) Match(
 	if err := f.run(callCtx, profile, all); err != nil {
 		return nil, fmt.Errorf("call the match function of queue %s: %w", f.queue, callError(ctx, callCtx, err))
 	}
-	return all.proposal, nil
+	return all.valid, nil
 }
 
 // run receives matches until the function ends the stream.

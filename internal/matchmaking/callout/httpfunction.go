@@ -59,7 +59,7 @@ func (f *httpFunction) Match(
 	if err := read(answer, all.add); err != nil {
 		return nil, fmt.Errorf("response of the match function of queue %s: %w", f.queue, err)
 	}
-	return all.proposal, nil
+	return all.valid, nil
 }
 
 func poolsOf(pools map[string][]*matchmaking.Ticket) map[string][]ticket {

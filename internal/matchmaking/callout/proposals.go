@@ -18,9 +18,9 @@ type found struct {
 
 // proposals converts the matches of one response into proposals.
 type proposals struct {
-	tickets  map[string]*matchmaking.Ticket // of all pools, by ID
-	ids      map[string]bool                // of the matches
-	proposal []matchmaking.Proposal
+	tickets map[string]*matchmaking.Ticket // of all pools, by ID
+	ids     map[string]bool                // of the matches
+	valid   []matchmaking.Proposal
 }
 
 // newProposals returns proposals without any match.
@@ -74,7 +74,7 @@ func (p *proposals) add(a found) error {
 		proposal.Teams = append(proposal.Teams, tickets)
 	}
 	p.ids[a.ID] = true
-	p.proposal = append(p.proposal, proposal)
+	p.valid = append(p.valid, proposal)
 	return nil
 }
 

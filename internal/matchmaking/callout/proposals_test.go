@@ -33,7 +33,7 @@ func TestProposalsAreValidated(t *testing.T) {
 				require.NoError(t, all.add(m))
 			}
 			require.ErrorContains(t, all.add(c.matches[last]), c.want)
-			require.Len(t, all.proposal, last)
+			require.Len(t, all.valid, last)
 		})
 	}
 }

@@ -23,7 +23,7 @@ type entry struct {
 	found   int32 // upper bound of the number of candidates in the index, without causes
 	home    int32 // first span of the requirement by which the index finds it; -1: there is none
 	indexed bool  // in the group's index; else among the fresh entries
-	removed bool  // removed
+	removed bool  // it has left the matcher; its group may still refer to it
 	newcome bool  // it is part of the current intake and was not searched yet
 }
 

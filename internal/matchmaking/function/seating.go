@@ -22,11 +22,11 @@ func (m match) Seats() *seats {
 
 // Largest returns the size of the largest party for which there is room.
 func (s *seats) Largest() int {
-	number := 0
+	largest := 0
 	for _, n := range s.free {
-		number = max(number, n)
+		largest = max(largest, n)
 	}
-	return number
+	return largest
 }
 
 // Seat puts a party into the first team with enough free slots, beginning with the team after that of the last party.
@@ -94,14 +94,14 @@ func complete(want int, counts []int) (sizes []int, ok bool) {
 		return nil, false
 	}
 	for n := len(reach) - 1; n > 0; n-- {
-		number := min(counts[n], want/n)
-		for reach[n-1].Bit(want-number*n) == 0 {
-			number--
+		parties := min(counts[n], want/n)
+		for reach[n-1].Bit(want-parties*n) == 0 {
+			parties--
 		}
-		for range number {
+		for range parties {
 			sizes = append(sizes, n)
 		}
-		want -= number * n
+		want -= parties * n
 	}
 	return sizes, true
 }

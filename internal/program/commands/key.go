@@ -69,11 +69,14 @@ With --append no service is needed: the key's entry is added to the YAML file of
 			return err
 		}
 		t.Report("created API key %s; the key itself is printed only this once", created.ID)
+		if err := f.print(t, created); err != nil {
+			return err
+		}
 		if info, err := c.Info(cmd.Context()); err == nil && info.Access == "open" { // an error changes nothing for the key
 			t.Report("the service checks no credentials, so the key has no effect yet: " +
 				"start it with --require-credentials, --api-keys or --jwt-keys")
 		}
-		return f.print(t, created)
+		return nil
 	}
 	return cmd
 }

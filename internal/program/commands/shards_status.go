@@ -72,17 +72,14 @@ func (s *shardsStatusCommand) run(ctx context.Context, store shard.Layouts) erro
 	for {
 		select {
 		case <-ctx.Done():
-			switch cause := context.Cause(ctx); {
-			case s.isCheck && errors.Is(cause, errStillMissing):
-				return cause
-			case s.isCheck:
-				return ctx.Err()
-			}
-			return nil
+			return s.ended(ctx)
 		case <-timer.C:
 		}
 		all, err := store.Status(ctx, s.cache)
-		if err != nil {
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return s.ended(ctx)
+		case err != nil:
 			return err
 		}
 		if len(all) == 0 {
@@ -100,6 +97,17 @@ func (s *shardsStatusCommand) run(ctx context.Context, store shard.Layouts) erro
 		}
 		timer.Reset(s.every)
 	}
+}
+
+// ended returns the error of a command that was interrupted, or whose time is over.
+func (s *shardsStatusCommand) ended(ctx context.Context) error {
+	switch cause := context.Cause(ctx); {
+	case !s.isCheck:
+		return nil
+	case errors.Is(cause, errStillMissing):
+		return cause
+	}
+	return ctx.Err()
 }
 
 func (s *shardsStatusCommand) print(all []shard.DC, missing []string) error {

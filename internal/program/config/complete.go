@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -77,20 +78,31 @@ func (c *Config) checkTogether(found *findings) {
 	}, "channels", "records")
 }
 
-// offsetPorts adds the offset to the port of each address to listen on, but for those that are any free port.
-func (c *Config) offsetPorts() error {
-	for _, address := range []*string{&c.Server.Listen, &c.Server.AdminListen, &c.GRPC.Listen, &c.GRPC.OpenMatch.Frontend,
-		&c.GRPC.OpenMatch.Backend, &c.GRPC.OpenMatch.Query, &c.Shards.Node.Listen, &c.Shards.Node.AdminListen} {
-		port, err := strconv.Atoi(portOf(*address))
-		if err != nil || port == 0 || strings.HasPrefix(*address, UnixPrefix) {
-			continue
-		}
-		if port += c.Server.PortOffset; port > math.MaxUint16 {
-			return fmt.Errorf("portOffset: %d and the port of %s are together more than %d", c.Server.PortOffset, *address,
-				math.MaxUint16)
-		}
-		*address = strings.TrimSuffix(*address, portOf(*address)) + strconv.Itoa(port)
+// offsetServerPorts adds the offset to the ports of a service.
+func (c *Config) offsetServerPorts() error {
+	return cmp.Or(c.offsetPort("listen", &c.Server.Listen), c.offsetPort("adminListen", &c.Server.AdminListen),
+		c.offsetPort("grpcListen", &c.GRPC.Listen), c.offsetPort("openmatchListen", &c.GRPC.OpenMatch.Frontend),
+		c.offsetPort("openmatchListen", &c.GRPC.OpenMatch.Backend),
+		c.offsetPort("openmatchListen", &c.GRPC.OpenMatch.Query))
+}
+
+// offsetNodePorts adds the offset to the ports of a node of shards.
+func (c *Config) offsetNodePorts() error {
+	return cmp.Or(c.offsetPort("shardListen", &c.Shards.Node.Listen),
+		c.offsetPort("shardAdminListen", &c.Shards.Node.AdminListen))
+}
+
+// offsetPort adds the offset to the port of the address of an option, unless that is any free port, or a socket.
+func (c *Config) offsetPort(option string, address *string) error {
+	port, err := strconv.Atoi(portOf(*address))
+	if err != nil || port == 0 || strings.HasPrefix(*address, UnixPrefix) {
+		return nil
 	}
+	if port += c.Server.PortOffset; port > math.MaxUint16 {
+		return fmt.Errorf("portOffset: %d and the port of %s, %s, are together more than %d", c.Server.PortOffset, option,
+			*address, math.MaxUint16)
+	}
+	*address = strings.TrimSuffix(*address, portOf(*address)) + strconv.Itoa(port)
 	return nil
 }
 

@@ -131,7 +131,7 @@ func (cmd command) merge(sources []source, found *findings) Config {
 	if err := c.set(merged, found.wrong); err != nil {
 		found.add(finding{text: err.Error()})
 	}
-	found.check(c.offsetPorts, "portOffset")
+	found.check(func() error { return cmd.offset(&c) }, "portOffset")
 	return c
 }
 

@@ -384,6 +384,8 @@ func TestPortOffset(t *testing.T) {
 	c, err = loadFor(t, node, "", nil, []string{"--port-offset=20", "--cache=author", "--dc=a"})
 	require.NoError(t, err)
 	require.Equal(t, []string{"127.0.0.1:7120", "127.0.0.1:7121"}, []string{c.Shards.Node.Listen, c.Shards.Node.AdminListen})
+	_, err = loadFor(t, node, "", nil, []string{"--port-offset=50000", "--cache=author", "--dc=a"})
+	require.NoError(t, err)
 	_, err = loadFor(t, serve, "", nil, []string{"--port-offset=20000"})
-	require.ErrorContains(t, err, "portOffset: 20000 and the port of 127.0.0.1:50504 are together more than 65535")
+	require.ErrorContains(t, err, "portOffset: 20000 and the port of grpcListen, 127.0.0.1:50504, are together more than 65535")
 }

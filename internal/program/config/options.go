@@ -110,12 +110,14 @@ type command struct {
 	about  string // its help, up to the list of options
 	groups func(*Config) []optionGroup
 	name   func(option) string // of an option's flag, without the dashes
+	offset func(*Config) error // adds Server.PortOffset to the ports that the command listens on
 }
 
 var (
-	serve = command{"tidemark serve", serveHelp, serveGroups, func(o option) string { return o.name }}
-	node  = command{"tidemark shard serve", nodeHelp, nodeGroups,
-		func(o option) string { return cmp.Or(o.nodeFlag, o.name) }}
+	serve = command{"tidemark serve", serveHelp, serveGroups, func(o option) string { return o.name },
+		(*Config).offsetServerPorts}
+	node = command{"tidemark shard serve", nodeHelp, nodeGroups,
+		func(o option) string { return cmp.Or(o.nodeFlag, o.name) }, (*Config).offsetNodePorts}
 )
 
 // options returns the options that are the command's flags. They set c.

@@ -27,7 +27,7 @@ const statusSuperseded redis.Status = "SUPERSEDED"
 const entryLife = time.Hour
 
 // errEndless is the error of a programming mistake in the caller.
-var errEndless = errors.New("an indexed value must have a TTL of at most cache.MaxTaggedTTL")
+var errEndless = errors.New("an indexed value must have a TTL of at most records.MaxTaggedTTL")
 
 // Put implements records.CacheStore. For the order of its steps see the package comment.
 func (s *Caches) Put(ctx context.Context, v records.Value) error {

@@ -23,14 +23,14 @@ func properties(c Cause) string {
 			names = append(names, p.name)
 		}
 	}
-	switch {
-	case c.Fault == nil:
+	switch c.Fault {
+	case nil:
 		names = append(names, "internal")
-	case c.Fault == Refused:
+	case Refused:
 		names = append(names, "refused")
-	case c.Fault == Unavailable:
+	case Unavailable:
 		names = append(names, "unavailable")
-	case c.Fault == fault.ErrDamaged:
+	case fault.ErrDamaged:
 		names = append(names, "damaged")
 	default:
 		names = append(names, string(c.Fault.Slug))

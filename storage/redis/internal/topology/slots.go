@@ -52,8 +52,8 @@ func ReadSlots(ctx context.Context, client rueidis.Client) (ranges []SlotRange, 
 	return nil, fmt.Errorf("read the slots: %w", err)
 }
 
-// errSlots is the error of a reply to CLUSTER SLOTS that can't be decoded.
-var errSlots = errors.New("malformed reply to CLUSTER SLOTS")
+// ErrReply is the error of a reply to CLUSTER SLOTS that can't be decoded.
+var ErrReply = errors.New("malformed reply to CLUSTER SLOTS")
 
 // parseSlots parses the reply to CLUSTER SLOTS: of each range the first slot, the last slot, the primary and its
 // replicas. Of a node it is the address, the port and the ID.
@@ -66,20 +66,20 @@ func parseSlots(result rueidis.RedisResult) ([]SlotRange, error) {
 	for i := range entries {
 		entry, err := entries[i].ToArray()
 		if err != nil || len(entry) < 3 {
-			return nil, errSlots
+			return nil, ErrReply
 		}
 		node, errNode := entry[2].ToArray()
 		if errNode != nil || len(node) < 3 {
-			return nil, errSlots
+			return nil, ErrReply
 		}
 		first, errFirst := entry[0].AsInt64()
 		last, errLast := entry[1].AsInt64()
 		id, errID := node[2].ToString()
 		if err := errors.Join(errFirst, errLast, errID); err != nil {
-			return nil, fmt.Errorf("%w: %w", errSlots, err)
+			return nil, fmt.Errorf("%w: %w", ErrReply, err)
 		}
 		if first < 0 || first > last || last >= SlotCount {
-			return nil, fmt.Errorf("%w: slots %d to %d", errSlots, first, last)
+			return nil, fmt.Errorf("%w: slots %d to %d", ErrReply, first, last)
 		}
 		ranges[i] = SlotRange{First: int(first), Last: int(last), Primary: id}
 	}
