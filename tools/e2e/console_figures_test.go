@@ -84,12 +84,15 @@ func (s *site) commands() (all int) {
 }
 
 // consolePages are the pages of the navigation, by their headings.
-var consolePages = []string{"Overview", "Channels", "Queues", "Records", "Shards", "Access"}
+var consolePages = []string{"Overview", "Channels", "Queues", "Records", "Shards", "Access", "Try a call"}
 
 // address returns the address of a page of the navigation.
 func (s *site) address(heading string) string {
 	if heading == consolePages[0] {
 		return s.console + "/console/"
+	}
+	if heading == "Try a call" {
+		return s.console + "/console/call"
 	}
 	return s.console + "/console/" + strings.ToLower(heading)
 }

@@ -73,19 +73,19 @@ func TestConsoleOffersChannels(t *testing.T) {
 	s.publish("seeks", 1, 2, 3, 4, 5)
 	s.call(http.MethodPut, "channels/seeks/subscribers/bob", object{"from": "latest"})
 	w.do(chromedp.Navigate(s.console + "/console/channels/seeks"))
-	seek := func(where, field, value, want string) {
+	seek := func(where, field, value, button, want string) {
 		t.Helper()
 		w.click("Seek")
 		w.chooses("Set it", where)
 		if field != "" {
 			w.field(field, value)
 		}
-		w.click("Set")
+		w.click(button)
 		w.sees("p", want)
 		w.click("Close")
 	}
-	seek("before the oldest", "", "", "The mark is 0; 5 messages follow it.")
-	seek("after a clock", "Clock", "3", "The mark is 3; 2 messages follow it.")
+	seek("before the oldest", "", "", "Set", "The mark is 0; 5 messages follow it.")
+	seek("after a clock", "Clock", "3", "Set and skip 3", "The mark is 3; 2 messages follow it.")
 	w.click("Seek")
 	w.chooses("Set it", "before what was published at a time")
 	past := time.Now().Add(-time.Hour).Format("2006-01-02T15:04:05")

@@ -149,6 +149,7 @@ func TestConsole(t *testing.T) {
 	w.do(chromedp.WaitVisible(chromedp.CSS(`.fine, .problems`)))
 	w.sees("h3", "Latency")
 	w.sees("td", "this one")
+	w.sees("p", "This service asks nobody for a key")
 	w.sees("dd", "everysec")
 	require.GreaterOrEqual(t, read(w, chromedp.Evaluate[int](`document.querySelectorAll('canvas').length`)), 8)
 	w.accessible("overview")
@@ -218,7 +219,18 @@ func TestConsole(t *testing.T) {
 
 	// Seek, remove, purge, delete.
 	w.click("Seek")
-	w.click("Set")
+	w.click("Set") // what is preset changes nothing
+	w.sees("p", "The mark is 0; 8 messages follow it.")
+	w.click("Close")
+	w.click("Seek")
+	w.field("Clock", "6")
+	w.sees("p[@role='status']", "It will never receive 6 messages that it has not read.")
+	w.do(chromedp.SendKeys(chromedp.CSS(`dialog select`), "before what"))
+	w.lacks("p[@role='status']", "never receive")
+	w.do(chromedp.SetValue(chromedp.CSS(`dialog input`), "2100-01-01T00:00:01"))
+	require.True(t, read(w, chromedp.Evaluate[bool](
+		`document.querySelector('dialog input').dispatchEvent(new Event('input', {bubbles: true}))`)))
+	w.click("Set and skip 8")
 	w.sees("p", "The mark is 8; 0 messages follow it.")
 	w.click("Close")
 	w.click("Remove")
@@ -356,6 +368,7 @@ func TestConsoleAccess(t *testing.T) {
 	w.field("Description", hostile)
 	w.do(chromedp.Click(chromedp.Search(`//label[normalize-space()="publish"]`)))
 	w.field("Channels", "orders.* chat.lobby")
+	w.sees("span[@class='hint']", "send messages to channels")
 	w.accessible("the form of a key")
 	w.do(chromedp.Click(chromedp.CSS(`dialog .primary`), chromedp.NodeEnabled))
 	w.sees("h2", "The key was created")
@@ -442,6 +455,10 @@ func TestConsoleWithCredentials(t *testing.T) {
 
 	signIn(keys["admin"])
 	w.sees("h1", "Access")
+	w.follows("Overview")
+	w.do(chromedp.WaitVisible(chromedp.CSS(`.fine, .problems`)))
+	w.lacks("p", "This service asks nobody for a key")
+	w.follows("Access")
 	w.sees("div[@role='cell']", "file") // the keys of the file can't be revoked
 	w.click("Refused")
 	w.sees("div[@role='cell']", "GET /v1/")

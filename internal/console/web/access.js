@@ -103,8 +103,19 @@ function Keys({ turn }) {
     <//>`}`;
 }
 
-const actions = ["publish", "subscribe", "describe", "ticket", "queue", "direct", "backfill", "read", "write",
-  "metrics", "admin"];
+const actions = [
+  ["publish", "send messages to channels"],
+  ["subscribe", "receive and acknowledge messages"],
+  ["describe", "see a channel’s clock and subscribers"],
+  ["ticket", "create, watch and cancel tickets"],
+  ["queue", "see queues, their tickets and matches"],
+  ["direct", "match tickets, and assign servers to them"],
+  ["backfill", "find players for a match that runs"],
+  ["read", "read records, such as sessions and settings"],
+  ["write", "create, change and delete records"],
+  ["metrics", "read metrics and charts of the last hour"],
+  ["admin", "operate the service: all of this console that no other action is for"],
+];
 
 /** lists of a grant, and the actions that they restrict */
 const lists = [

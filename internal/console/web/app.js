@@ -41,6 +41,7 @@ const pages = [
     load: () => import("./records.js") },
   { path: "shards", label: "Shards", icon: "shards", allowed: admin, load: () => import("./shards.js") },
   { path: "access", label: "Access", icon: "access", allowed: admin, load: () => import("./access.js") },
+  { path: "call", label: "Try a call", icon: "play", load: () => import("./call.js") },
 ];
 
 const loaded = new Map(); // by page

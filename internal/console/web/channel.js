@@ -1,5 +1,8 @@
 // One channel: its state, subscribers, messages, and what an operator does to it.
 import { html, useEffect, useState } from "./lib/preact.js";
+import { isAfter, isClock, stepsTo } from "./clocks.js";
+import { CopyCurl } from "./curl.js";
+import { place } from "./find.js";
 import { Area, Asked, Choice, Confirm, Dialog, Empty, Form, Text, useAction } from "./form.js";
 import { Head } from "./head.js";
 import { Icon } from "./icons.js";
@@ -158,7 +161,8 @@ function Subscribers({ channel, of, cursor, onPage, onChange }) {
       : html`<${Empty} title="Nobody has subscribed."><p>Messages stay until their TTL ends: a subscriber that begins
           at “earliest” receives them.</p><p><code>tidemark subscribe ${visible(channel)} --subscriber ann --from earliest</code></p>
             <//>`} />
-    ${acted?.how === "seek" && html`<${Seek} channel=${channel} of=${acted.s} onClose=${close} onDone=${onChange} />`}
+    ${acted?.how === "seek" && html`<${Seek} channel=${channel} clock=${of.data.clock} onClose=${close}
+      onDone=${onChange} of=${all.find((s) => s.name === acted.s.name) ?? acted.s} />`}
     ${acted?.how === "remove" &&
       html`<${Confirm} title="Remove a subscriber" verb="Remove" name=${acted.s.name} onClose=${close}
       onConfirm=${async () => {
@@ -171,13 +175,27 @@ function Subscribers({ channel, of, cursor, onPage, onChange }) {
   </section>`;
 }
 
-/** isClock reports whether a text is a clock. */
-const isClock = (text) => /^-?\d+$/.test(text) && Number.isSafeInteger(Number(text));
+/** useSkipped returns how many unread messages a subscriber would never receive if its mark were set to a place. */
+function useSkipped(channel, { mark, lag }, clock, where, to) {
+  const [found, setFound] = useState({}); // for a time, which takes some reads
+  const time = where === "time" && lag > 0 ? Date.parse(to) : NaN;
+  useEffect(() => {
+    if (Number.isNaN(time)) return undefined;
+    const stop = new AbortController();
+    place(channel, time, mark, clock, stop.signal).then(
+      (at) => setFound({ time, skipped: stepsTo(mark, at) }), () => {}); // seeking shows the error
+    return () => stop.abort();
+  }, [channel, time, mark, clock]);
+  if (where === "latest") return lag;
+  if (where === "time") return found.time === time ? found.skipped : 0;
+  return where === "clock" && isClock(to) && isAfter(to, mark) ? Math.min(lag, stepsTo(mark, to)) : 0;
+}
 
-function Seek({ channel, of, onClose, onDone }) {
-  const [where, setWhere] = useState("latest");
-  const [clock, setClock] = useState(String(of.mark));
+function Seek({ channel, of, clock: newest, onClose, onDone }) {
+  const [where, setWhere] = useState("clock");
+  const [clock, setClock] = useState(String(of.mark)); // which changes nothing
   const [time, setTime] = useState("");
+  const skipped = useSkipped(channel, of, newest, where, where === "clock" ? clock : time);
   const action = useAction(async () => {
     const to = where === "clock" ? Number(clock) : where === "time" ? new Date(time).toISOString() : where;
     const done = await ask(["channels", channel, "subscribers", of.name, "seek"], { method: "POST", body: { to } });
@@ -185,24 +203,27 @@ function Seek({ channel, of, onClose, onDone }) {
     return done;
   });
   return html`<${Dialog} title="Set a mark" onClose=${onClose}>
-    <p>The mark of <b class="name">${visible(of.name)}
-      </b> is ${count(of.mark)}. Messages after the new mark are delivered
-      again, those before it are not.</p>
+    <p><b class="name">${visible(of.name)}</b> has read up to its mark, ${count(of.mark)}. It will receive all messages
+      after the new mark, also those that it has read before.</p>
     <${Form} action=${action}>
-      <${Choice} label="Set it" value=${where} onValue=${setWhere} of=${[["latest", "after all messages"],
-        ["earliest", "before the oldest message"], ["clock", "after a clock"],
-          ["time", "before what was published at a time or later"]]} />
+      <${Choice} label="Set it" value=${where} onValue=${setWhere} of=${[["clock", "after a clock"],
+        ["time", "before what was published at a time or later"], ["earliest", "before the oldest message"],
+        ["latest", "after all messages"]]} />
       ${where === "clock" && html`<${Text} label="Clock" inputmode="numeric" value=${clock} onValue=${setClock}
         error=${isClock(clock) ? undefined : "A whole number."} />`}
       ${where === "time" && html`
         <${Text} label="Time, of this browser’s zone" type="datetime-local" step="1" value=${time}
           onValue=${setTime} />`}
+      ${skipped > 0 && !action.done && html`<p class="row-of warn" role="status"><${Icon} name="warning" />
+        <span>It will never receive ${plural(skipped, "message")} that it has not read.</span></p>`}
       ${action.done && html`<p class="notice" role="status"><${Icon} name="check" />
-        The mark is ${count(action.result.mark)}; ${plural(action.result.lag, "message")} follow it.</p>`}
+        The mark is ${count(action.result.mark)}; ${
+          plural(action.result.lag, "message follows", "messages follow")} it.</p>`}
       <div class="actions"><button type="button" onClick=${onClose}>${action.done ? "Close" : "Cancel"}</button>
-        <button class="primary"
-          disabled=${action.busy || where === "clock" && !isClock(clock) || where === "time" && !time}>Set</button>
-          </div>
+        <button class=${skipped > 0 && !action.done ? "danger" : "primary"}
+          disabled=${action.busy || where === "clock" && !isClock(clock) || where === "time" && !time}>
+          ${skipped > 0 && !action.done ? `Set and skip ${count(skipped)}` : "Set"}</button>
+      </div>
     <//>
   <//>`;
 }
@@ -211,10 +232,10 @@ function Publish({ channel, onClose, onDone }) {
   const [text, setText] = useState("");
   const [id, setId] = useState("");
   const fault = text.trim() ? jsonFault(text) : undefined;
+  // the text as it is: numbers that JavaScript would round arrive whole
+  const body = `{"content":${text}${id && `,"id":${JSON.stringify(id)}`}}`;
   const action = useAction(async () => {
-    // the text as it is: numbers that JavaScript would round arrive whole
-    const done = await askAbout(
-      ["channels", channel, "messages"], `{"content":${text}${id && `,"id":${JSON.stringify(id)}`}}`);
+    const done = await askAbout(["channels", channel, "messages"], body);
     onDone();
     return done;
   });
@@ -227,7 +248,9 @@ function Publish({ channel, onClose, onDone }) {
         ${action.result.duplicate
           ? `The ID was published before, at clock ${count(action.result.clock)}: nothing has changed.`
           : `Published at clock ${count(action.result.clock)}.`}</p>`}
-      <div class="actions"><button type="button" onClick=${onClose}>${action.done ? "Close" : "Cancel"}</button>
+      <div class="actions">
+        <${CopyCurl} of=${{ method: "POST", path: `/v1/channels/${encodeURIComponent(channel)}/messages`, body }} />
+        <span class="space"></span><button type="button" onClick=${onClose}>${action.done ? "Close" : "Cancel"}</button>
         <button class="primary" disabled=${action.busy || !text.trim() || fault !== undefined}>Publish</button></div>
     <//>
   <//>`;

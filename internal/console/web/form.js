@@ -20,9 +20,14 @@ export const Text = ({ label, hint, error, className, value, onValue, ...rest })
   control=${(of) => html`<input ...${of} type="text" autocomplete="off" spellcheck=${false} value=${value}
     onInput=${(e) => onValue(e.currentTarget.value)} ...${rest} />`} />`;
 
-/** Area is a field of several lines. */
-export const Area = ({ label, hint, error, className, value, onValue, ...rest }) => html`<${Field}
-  label=${label} hint=${hint} error=${error} className=${className}
+const sendKeys = /Mac|iP/.test(navigator.platform) ? "⌘+Enter" : "Ctrl+Enter";
+
+/** isSend reports whether a key sends the form of the text area in which it was pressed. */
+const isSend = (e) => e.key === "Enter" && (e.ctrlKey || e.metaKey) && e.target.tagName === "TEXTAREA";
+
+/** Area is a field of several lines, from which Ctrl+Enter or ⌘+Enter sends the form. */
+export const Area = ({ label, hint = "", error, className, value, onValue, ...rest }) => html`<${Field}
+  label=${label} hint=${`${hint} ${sendKeys} sends the form.`} error=${error} className=${className}
   control=${(of) => html`<textarea ...${of} spellcheck=${false} value=${value}
     onInput=${(e) => onValue(e.currentTarget.value)} ...${rest}></textarea>`} />`;
 
@@ -33,15 +38,19 @@ export const Choice = ({ label, hint, error, className, value, onValue, of: valu
     ${values.map(([v, text]) => html`<option key=${v} value=${v}>${text}</option>`)}
   </select>`} />`;
 
-/** Checks is a group of boxes, of which any may be checked. */
-export const Checks = ({ label, value, onValue, of: values }) => html`<fieldset class="checks">
-  <legend>${label}</legend>
-  ${values.map((v) => html`<label key=${v}>
-    <input type="checkbox" checked=${value.includes(v)}
-      onChange=${(e) => onValue(e.currentTarget.checked ? [...value, v] : value.filter((one) => one !== v))} />
-    ${v}
-  </label>`)}
-</fieldset>`;
+/** Checks is a group of boxes, of which any may be checked: pairs of a value and what it means. */
+export function Checks({ label, value, onValue, of: values }) {
+  const id = useId();
+  return html`<fieldset class="checks">
+    <legend>${label}</legend>
+    ${values.map(([v, meaning]) => html`<div key=${v}>
+      <label><input type="checkbox" checked=${value.includes(v)} aria-describedby=${id + v}
+        onChange=${(e) => onValue(e.currentTarget.checked ? [...value, v] : value.filter((one) => one !== v))} />
+        ${v}</label>
+      <span id=${id + v} class="hint">${meaning}</span>
+    </div>`)}
+  </fieldset>`;
+}
 
 /** useAction returns a function that does something, and whether it is being done, has failed, or is done. */
 export function useAction(action) {
@@ -62,9 +71,10 @@ export function useAction(action) {
   return { ...state, run, clear: useCallback(() => set({}), []) };
 }
 
-/** Form calls onSubmit, and shows the error of the action. */
+/** Form runs the action when it is sent, and shows its error. Keys that send it do what its button does. */
 export const Form = ({ action, children, className = "", ...rest }) =>
   html`<form class=${className} novalidate ...${rest}
+  onKeyDown=${(e) => isSend(e) && e.currentTarget.querySelector("button:not([type])")?.click()}
   onSubmit=${(e) => {
     e.preventDefault();
     if (!action.busy) void action.run();

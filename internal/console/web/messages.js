@@ -1,30 +1,16 @@
 // The last messages of a channel, earlier ones on demand, and new ones as they come.
-import { html, useCallback, useEffect, useMemo, useRef, useState } from "./lib/preact.js";
-import { Copy, Empty, Failure, Waiting } from "./form.js";
-import { isRounded, Json, line } from "./json.js";
+import { html, useCallback, useEffect, useRef, useState } from "./lib/preact.js";
+import { before, isAfter, stepsTo } from "./clocks.js";
+import { Empty, Failure, Waiting } from "./form.js";
+import { Find } from "./find.js";
+import { Message } from "./message.js";
 import { ask, follow, may, returns } from "./service.js";
-import { absolute, bytes, count, plural, Time, visible } from "./text.js";
+import { plural, visible } from "./text.js";
 
 const firstMessages = 30;
 const moreMessages = 100;
 const kept = 500; // messages that are shown at most
 const keptSize = 32 << 20; // characters of their contents
-const largeContent = 16 << 10; // characters, from which on only the beginning is shown at first
-const beginning = 2000;
-
-const lastClock = 2n ** 53n - 1n; // the next one is -lastClock
-const positions = 2n * lastClock + 1n;
-
-const wrapped = (n) => n > lastClock ? n - positions : n < -lastClock ? n + positions : n;
-
-/** before returns the clock some steps before another. */
-const before = (clock, steps) => Number(wrapped(BigInt(clock) - BigInt(steps)));
-
-/** isAfter reports whether a clock comes after another one: it is at most half of all clocks ahead of it. */
-const isAfter = (clock, other) => wrapped(BigInt(clock) - BigInt(other)) > 0n;
-
-/** stepsTo returns how many clocks there are from one to another that comes after it. */
-const stepsTo = (clock, other) => Number(wrapped(BigInt(other) - BigInt(clock)));
 
 /**
  * read returns the messages before a clock, and with those after it only up to the end, the last of them: fewer if they
@@ -68,6 +54,7 @@ export function Messages({ channel, clock, oldest }) {
   const [state, setState] = useState(undefined); // of the tail
   const newest = useRef(undefined);
   const [past, setPast] = useState(false); // whether newer messages than the newest shown were left out
+  const [finding, setFinding] = useState(false);
   const comebacks = returns.use();
   const started = clock !== undefined;
 
@@ -160,18 +147,20 @@ export function Messages({ channel, clock, oldest }) {
 
   return html`<section class="panel" aria-labelledby="messages">
     <header><h2 id="messages">Messages</h2>
-      <span class="dim">${past ? "earlier ones, newest first" : "newest first"}</span>
+      <span class="dim">${finding ? "" : past ? "earlier ones, newest first" : "newest first"}</span>
       <span class="space"></span>
-      ${past && html`<button type="button" onClick=${toNewest}>Newest messages</button>`}
+      <button type="button" disabled=${!started} onClick=${() => setFinding(!finding)}>
+        ${finding ? "Close the search" : "Search"}</button>
+      ${past && !finding && html`<button type="button" onClick=${toNewest}>Newest messages</button>`}
       ${live && html`<span class=${"live " + (state === "open" ? "on" : state ? "off" : "")} role="status">
         ${state === "open" ? "live" : state ? "reconnecting" : "connecting"}</span>`}
-      ${may("subscribe", channel) && !past &&
+      ${may("subscribe", channel) && !past && !finding &&
         html`<button type="button" aria-pressed=${live} disabled=${shown === undefined} onClick=${() => setLive(!live)}>
         ${live ? "Stop" : "Live tail"}</button>`}
     </header>
     ${error && html`<${Failure} error=${error} />`}
-    ${shown === undefined ? !error && html`<${Waiting} rows=${6} />`
-      : shown.length === 0 ? html`
+    ${finding ? html`<${Find} channel=${channel} clock=${clock} oldest=${oldest} />`
+      : shown === undefined ? !error && html`<${Waiting} rows=${6} />` : shown.length === 0 ? html`
         <${Empty} title="There are no messages."><p>They were purged or have expired, or none was published.</p><//>`
         : html`<ul class="messages bounded" tabindex="0" aria-label="Messages, the newest first">
             ${[...shown].reverse().map((m) => m.gap
@@ -193,35 +182,3 @@ const gapText = ({ reason, count: n }) => reasons[reason]
   ? `${plural(n, "message")} ${reasons[reason]}.`
   : reason === "lost" ? "Redis lost writes in a fail-over, or the channel began another life."
     : `Gap: ${visible(reason)}.`;
-
-function Message({ channel, of: m }) {
-  const [open, setOpen] = useState(false);
-  const beginning = useMemo(() => line(m.content), [m.content]);
-  return html`<details open=${open} class=${m.fresh ? "fresh" : ""}
-    onToggle=${(e) => e.target === e.currentTarget && setOpen(e.currentTarget.open)}>
-    <summary><span class="clock">${count(m.clock)}</span><span class="oneline">${beginning}</span>
-      <${Time} at=${m.publishedAt} /></summary>
-    ${open && html`<${Whole} channel=${channel} of=${m} />`}
-  </details>`;
-}
-
-function Whole({ channel, of: m }) {
-  const [all, showAll] = useState(false);
-  const [size, rounded] = useMemo(
-    () => [new Blob([JSON.stringify(m.content)]).size, isRounded(m.content)], [m.content]);
-  const isLarge = m.content !== null && typeof m.content === "object" && size > largeContent;
-  return html`<div class="whole">
-    <dl class="facts">
-      <dt>ID</dt><dd class="name">${visible(m.id)}</dd>
-      <dt>Published</dt><dd>${m.publishedAt ? absolute(Date.parse(m.publishedAt)) : "by the predecessor"}</dd>
-      <dt>Size</dt><dd>${bytes(size)}</dd>
-    </dl>
-    ${isLarge && !all ? html`<div class="json">${line(m.content, beginning)}${" "}
-        <button type="button" class="link" onClick=${() => showAll(true)}>all of ${bytes(size)}</button></div>`
-      : html`<${Json} value=${m.content} open=${isLarge ? 1 : 2} />`}
-    ${rounded ? html`
-      <p class="notice"><span>Browsers round integers beyond 2⁵³, which are marked with ≈ here. The message has them
-      as they were published: <code>tidemark channel peek ${visible(channel)}</code> prints them.</span></p>`
-      : html`<div><${Copy} text=${() => JSON.stringify(m.content, null, 2)} label="Copy the content" /></div>`}
-  </div>`;
-}

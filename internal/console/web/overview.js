@@ -6,7 +6,7 @@ import { Head } from "./head.js";
 import { colors, LastHour, perSecond } from "./history.js";
 import { Icon } from "./icons.js";
 import { at } from "./router.js";
-import { may, useAsked } from "./service.js";
+import { credential, may, useAsked } from "./service.js";
 import { bytes, count, duration, millis, plural, Time, visible } from "./text.js";
 
 const interval = 10_000; // ms, between two points
@@ -15,6 +15,7 @@ export default function Overview() {
   if (!may("admin")) return html`<${Head} title="Overview" /><${Limited} />`;
   return html`<${Head} title="Overview" />
     <${Problems} />
+    ${credential.use().kind === "open" && html`<${Open} />`}
     <${LastHour} chartsOf=${chartsOf} />
     <${Servers} />
     <${Storage} />`;
@@ -45,6 +46,11 @@ function Problems() {
         </ul>`} />
   </section>`;
 }
+
+const Open = () => html`<p class="notice"><span><b>This service asks nobody for a key:</b> everybody who can connect
+  to it can read, send and delete everything. Before others than you can connect, give a key to each program (see
+  ${" "}<a href=${at("access")}>Access</a>), and then start the service with <code>--require-credentials</code>.</span>
+</p>`;
 
 /** chartsOf returns the charts of the overview. A chart has lines only for what was measured in the hour. */
 function chartsOf({ times, intervalMs, columns, errors = {}, redisFailures = {} }) {

@@ -62,9 +62,11 @@ const kindColumns = [
   { name: "redis", label: "Redis", width: "72px", from: 860, cell: (k) => html`<span class="dim">${k.redis}</span>` },
 ];
 
-/** sortedBy returns the kinds in the order of the table, or those with the most keys or bytes first. */
-const sortedBy = (kinds, sort, totals) => sort === "" ? kinds
-  : [...kinds].sort((a, b) => (totals.get(b.name)?.[sort] ?? -1) - (totals.get(a.name)?.[sort] ?? -1));
+/** sortedBy returns first the kinds that have keys, in the order of the table, or those with the most keys or bytes. */
+const sortedBy = (kinds, sort, totals) => {
+  const rank = (k) => sort === "" ? Number(totals.has(k.name)) : totals.get(k.name)?.[sort] ?? -1;
+  return [...kinds].sort((a, b) => rank(b) - rank(a));
+};
 
 function Kinds() {
   const of = useAsked(["kinds"]);
@@ -96,7 +98,7 @@ function Kinds() {
   return html`<section class="panel" aria-labelledby="kinds">
     <header><h2 id="kinds">Kinds of keys</h2>
       <span class="dim">${of.data && (only ? `${count(rows.length)} of ${count(all.length)}` : count(rows.length))}
-      </span>
+        ${of.data && totals.size > 0 && !only && `, ${count(totals.size)} of them with keys`}</span>
       <${Progress} of=${surveying} />
       <span class="space"></span>
         <input type="search" class="filter" aria-label="Kinds that contain" placeholder="Kind or key" value=${only}

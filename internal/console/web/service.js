@@ -87,13 +87,12 @@ export const ask = (path, call = {}) => noting(() => client.http.once(path, call
 
 /** askAbout posts a text as it is, so that an answer's lines and columns are those of the text. */
 export const askAbout = (path, text, signal) => noting(async () => {
-  const key = sessionStorage.getItem(keyName);
   let answer;
   let said;
   try {
     answer = await fetch("/v1/" + path.map(encodeURIComponent).join("/"), {
       method: "POST", body: text, signal, cache: "no-store",
-      headers: { "Content-Type": "application/json", ...(key && { Authorization: "Bearer " + key }) },
+      headers: { "Content-Type": "application/json", ...authorization() },
     });
     said = await answer.text();
   } catch {
@@ -104,6 +103,43 @@ export const askAbout = (path, text, signal) => noting(async () => {
   const { type, detail } = problemOf(said);
   throw new TidemarkError(answer.status, type?.split(":").at(-1) ?? "", detail ?? `status ${answer.status}`);
 });
+
+const answerLimit = 256 << 10; // bytes of an answer's body that are read
+
+/**
+ * call sends a request as a person has written it, and returns the answer, whatever it is: its status, its headers, the
+ * beginning of its body as text, and how long it took.
+ */
+export async function call({ method, path, body, signal }) {
+  const began = performance.now();
+  let answer;
+  try {
+    answer = await fetch(new URL(path, location.origin), { method, body: body || undefined, signal, cache: "no-store",
+      headers: { ...(body && { "Content-Type": "application/json" }), ...authorization() } });
+  } catch {
+    throw signal.aborted ? new Error("it was stopped") : unreachable();
+  }
+  const took = performance.now() - began;
+  const decoder = new TextDecoder();
+  let text = "";
+  let size = 0;
+  const reader = answer.body?.getReader();
+  try {
+    for (let part; reader && size < answerLimit && !(part = await reader.read()).done;) {
+      size += part.value.length;
+      text += decoder.decode(part.value, { stream: true });
+    }
+    void reader?.cancel();
+  } catch {
+    // the beginning is shown: it was stopped, or the connection was lost
+  }
+  return { status: answer.status, took, headers: [...answer.headers], text, size, cut: size >= answerLimit };
+}
+
+function authorization() {
+  const key = sessionStorage.getItem(keyName);
+  return key ? { Authorization: "Bearer " + key } : {};
+}
 
 const unreachable = () => new TidemarkError(0, "unreachable", "the service can't be reached");
 
