@@ -58,11 +58,13 @@ type Options struct {
 	Records     *records.Options // nil: there are no calls for records
 	Keys        admin.Registry   // nil: there are no calls for API keys and revocations
 	Reload      admin.Reload     // nil: there is no call to reload the configuration
-	Status      admin.Status     // nil: there are no calls for the state of servers and of Redis
-	Survey      *keyspace.Job    // nil: there are no calls for a survey of keys
-	Shards      admin.Shards     // nil: there is no call for the shards of caches
-	Reserved    []string         // prefixes of channels that clients can't use, besides those of tickets
-	Clients     Clients
+	// Configuration shows the options in force; nil: there is no call for them
+	Configuration admin.Configuration
+	Status        admin.Status  // nil: there are no calls for the state of servers and of Redis
+	Survey        *keyspace.Job // nil: there are no calls for a survey of keys
+	Shards        admin.Shards  // nil: there is no call for the shards of caches
+	Reserved      []string      // prefixes of channels that clients can't use, besides those of tickets
+	Clients       Clients
 
 	Version string
 	CORS    CORS
@@ -223,7 +225,7 @@ func (s *Server) addRoutes() {
 		records.Register(s.router, *o.Records)
 	}
 	admin.Register(s.router, admin.Options{Metrics: o.Metrics, Keys: o.Keys,
-		Channels: operations{s.service, c.reserved}, Logger: o.Logger, Reload: o.Reload,
+		Channels: operations{s.service, c.reserved}, Logger: o.Logger, Reload: o.Reload, Configuration: o.Configuration,
 		Status: o.Status, Shards: o.Shards, Recent: true, Console: true, Limiter: s.limiter, Survey: o.Survey})
 	web.RegisterProbes(s.router)
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/access/limits"
 	"github.com/tidemark-dev/tidemark/internal/api/web"
 	"github.com/tidemark-dev/tidemark/internal/program/config"
+	"github.com/tidemark-dev/tidemark/internal/wire"
 	"github.com/tidemark-dev/tidemark/server"
 )
 
@@ -137,6 +138,17 @@ func (l *reloader) serve(ctx context.Context) (client.Reloaded, error) {
 		answer.Changes = append(answer.Changes, client.OptionChange(c))
 	}
 	return answer, nil
+}
+
+// configuration is an admin.Configuration.
+func (l *reloader) configuration(ctx context.Context) (wire.Configuration, error) {
+	select {
+	case l.turn <- struct{}{}:
+		defer func() { <-l.turn }()
+		return wire.Configuration{Options: l.running.InForce()}, nil
+	case <-ctx.Done():
+		return wire.Configuration{}, context.Cause(ctx)
+	}
 }
 
 // reload reads the configuration and changes the service, or changes nothing if that has a fault. One reload happens at

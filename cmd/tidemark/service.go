@@ -114,7 +114,7 @@ func startParts(ctx context.Context, c config.Config, r reloads, needs partNeeds
 	}
 	reloads := newReloader(c, r, needs)
 	options := serverOptions(ctx, c, stores, needs)
-	options.Reload = reloads.serve
+	options.Reload, options.Configuration = reloads.serve, reloads.configuration
 	options.Differences = compared.shown
 	examined := startStatus(ctx, c, stores, compared, needs, &options)
 	options.Service, options.Tracer = service, tracer

@@ -70,6 +70,20 @@ type Servers struct {
 	Servers []client.PeerServer `json:"servers"` // the one that answers first, then by start
 }
 
+// Configuration is the answer to GET /v1/configuration.
+type Configuration struct {
+	Options []ConfiguredOption `json:"options"` // all, in the order of docs/options.md
+}
+
+// ConfiguredOption is an option of a service that runs, without secrets.
+type ConfiguredOption struct {
+	Option     string `json:"option"` // its YAML key
+	Group      string `json:"group"`
+	Value      string `json:"value,omitempty"`  // as it is written; left out: it isn't set
+	Source     string `json:"source,omitempty"` // a line of a file, a variable or a flag; left out: it is the default
+	Reloadable bool   `json:"reloadable"`       // a reload changes it
+}
+
 // Problems is the answer to GET /v1/problems.
 type Problems struct {
 	CheckedAt time.Time             `json:"checkedAt"` // last time that the server has looked

@@ -134,6 +134,11 @@ func Start(t testing.TB, changes ...func(*Setup)) *Harness {
 			return client.Reloaded{Changes: []client.OptionChange{}, Restart: []string{}}, nil
 		}
 	}
+	if s.Configuration == nil {
+		s.Configuration = func(context.Context) (wire.Configuration, error) {
+			return wire.Configuration{Options: []wire.ConfiguredOption{{Option: "grace", Group: "Server", Value: "30s"}}}, nil
+		}
+	}
 	h.History, h.Problems = overview.NewHistory(s.Metrics, "server"), &overview.Problems{}
 	if s.Status == nil {
 		s.Status = &overview.Board{Points: h.History, Found: h.Problems}

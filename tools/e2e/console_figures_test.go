@@ -84,7 +84,7 @@ func (s *site) commands() (all int) {
 }
 
 // consolePages are the pages of the navigation, by their headings.
-var consolePages = []string{"Overview", "Channels", "Queues", "Records", "Shards", "Access", "Try a call"}
+var consolePages = []string{"Overview", "Channels", "Queues", "Records", "Shards", "Access", "Configuration", "Try a call"}
 
 // address returns the address of a page of the navigation.
 func (s *site) address(heading string) string {

@@ -163,6 +163,32 @@ func (w window) sends() {
 	w.do(chromedp.KeyEvent(kb.Enter, chromedp.KeyModifiers(chromedp.ModifierCtrl)))
 }
 
+// TestConsoleConfiguration shows the options in force without secrets, and reloads them.
+func TestConsoleConfiguration(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "tidemark.yaml")
+	write := func(level string) {
+		require.NoError(t, os.WriteFile(file, []byte("logLevel: "+level+"\ncacheRedis: redis://u:hunter2@127.0.0.1:1\n"), 0o600))
+	}
+	write("warn")
+	s := startSite(t, "--config", file, "--cache-redis", "", "--log-level", "info")
+	w := browser(t, cuts)(s.console + "/console/configuration")
+	w.do(chromedp.EmulateViewport(1280, 900))
+	w.sees("div[@role='cell']", "--data-dir")
+	w.lacks("div[@role='cell']", "drainDelay")
+	w.accessible("configuration")
+	w.do(chromedp.Click(chromedp.CSS(`.check input`)))
+	w.sees("div[@role='cell']", "drainDelay")
+	w.do(chromedp.SendKeys(chromedp.CSS(`input[type=search]`), "loglevel"))
+	w.click("logLevel")
+	w.sees("dd", "--log-level")
+	w.accessible("an option")
+	w.do(chromedp.KeyEvent(kb.Escape), chromedp.WaitNotPresent(chromedp.CSS(`dialog`)))
+	w.click("Reload")
+	w.sees("p", "No option has changed.")
+	w.click("Close")
+}
+
 // TestConsoleSendsByKeys sends a form from its text area, once it can be sent.
 func TestConsoleSendsByKeys(t *testing.T) {
 	t.Parallel()

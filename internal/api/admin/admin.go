@@ -18,13 +18,15 @@ type Options struct {
 	// Channels are the calls of operators on channels, which are logged; nil: there are none.
 	Channels Channels
 	Logger   *slog.Logger
-	Reload   Reload          // nil: no call to reload the configuration
-	Status   Status          // nil: no calls for the state of servers and of Redis
-	Shards   Shards          // nil: no call for the shards of caches
-	Limiter  *limits.Limiter // nil: clients have no limits
-	Survey   *keyspace.Job   // nil: no calls for a survey of keys
-	Recent   bool            // there is a call for the clients that were refused recently
-	Console  bool            // whether there is the console
+	Reload   Reload // nil: no call to reload the configuration
+	// Configuration is the call that shows the configuration; nil: there is none.
+	Configuration Configuration
+	Status        Status          // nil: no calls for the state of servers and of Redis
+	Shards        Shards          // nil: no call for the shards of caches
+	Limiter       *limits.Limiter // nil: clients have no limits
+	Survey        *keyspace.Job   // nil: no calls for a survey of keys
+	Recent        bool            // there is a call for the clients that were refused recently
+	Console       bool            // whether there is the console
 }
 
 // Register adds the routes.
@@ -62,6 +64,9 @@ func Register(r *web.Router, o Options) {
 	}
 	if o.Reload != nil {
 		addReload(r, o.Reload)
+	}
+	if o.Configuration != nil {
+		addConfiguration(r, o.Configuration)
 	}
 }
 

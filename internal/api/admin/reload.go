@@ -33,7 +33,24 @@ func (r Reload) serve(c *web.Call) error {
 	return c.Value(http.StatusOK, done)
 }
 
+// Configuration returns the options in force, without secrets. Errors: that of a context that has ended.
+type Configuration func(ctx context.Context) (wire.Configuration, error)
+
+// show is GET /v1/configuration.
+func (f Configuration) show(c *web.Call) error {
+	answer, err := f(c.Context())
+	if err != nil {
+		return err
+	}
+	return c.Value(http.StatusOK, answer)
+}
+
 func addReload(r *web.Router, reload Reload) {
 	web.API{Router: r, Fail: web.Fail}.Add(web.Route{Method: http.MethodPost, Path: "/v1/reload", Action: access.Admin,
 		Admin: true, Handle: reload.serve})
+}
+
+func addConfiguration(r *web.Router, of Configuration) {
+	web.API{Router: r, Fail: web.Fail}.AddGet(web.Route{Path: "/v1/configuration", Action: access.Admin, Admin: true,
+		Handle: of.show})
 }

@@ -41,6 +41,8 @@ const pages = [
     load: () => import("./records.js") },
   { path: "shards", label: "Shards", icon: "shards", allowed: admin, load: () => import("./shards.js") },
   { path: "access", label: "Access", icon: "access", allowed: admin, load: () => import("./access.js") },
+  { path: "configuration", label: "Configuration", icon: "options", allowed: admin,
+    load: () => import("./configuration.js") },
   { path: "call", label: "Try a call", icon: "play", load: () => import("./call.js") },
 ];
 

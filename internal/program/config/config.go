@@ -32,9 +32,10 @@ type Config struct {
 	Receipts    Receipts
 	Log         Log
 
-	values     map[string]any // by option.key, as they are written
-	ticketLife time.Duration  // see TicketLife; 0: that of the queues
-	copying    bool           // see Copies
+	values     map[string]any    // by option.key, as they are written
+	sources    map[string]string // where those come from that have not their defaults
+	ticketLife time.Duration     // see TicketLife; 0: that of the queues
+	copying    bool              // see Copies
 }
 
 // Server configures the HTTP server.

@@ -128,6 +128,7 @@ func (cmd command) merge(sources []source, found *findings) Config {
 		maps.Copy(merged, s.values)
 	}
 	c := base
+	c.sources = sourcesOf(found)
 	if err := c.set(merged, found.wrong); err != nil {
 		found.add(finding{text: err.Error()})
 	}
@@ -219,6 +220,27 @@ func (t *tree) entry() *tree {
 		}
 	}
 	return t
+}
+
+// sourcesOf returns where options come from that have not their defaults, by option.key.
+func sourcesOf(found *findings) (sources map[string]string) {
+	for _, o := range allOptions(new(Config)) {
+		if s, ok := found.origins[o.key()]; ok && !s.defaults {
+			if sources == nil {
+				sources = map[string]string{}
+			}
+			sources[o.key()] = s.origin(o)
+		}
+	}
+	return sources
+}
+
+// origin returns where the source has an option: a line of a file, a variable or a flag.
+func (s source) origin(o option) string {
+	if s.tree != nil {
+		return fmt.Sprintf("%s:%d", s.file, s.tree.of[o.key()].line)
+	}
+	return s.name(o)
 }
 
 // apply sets one option.

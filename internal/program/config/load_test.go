@@ -201,6 +201,7 @@ func TestEverySource(t *testing.T) {
 		fromFlags, err := loadFor(t, of, "", nil, args)
 		require.NoError(t, err)
 		fromYAML.values, fromEnviron.values, fromFlags.values = nil, nil, nil
+		fromYAML.sources, fromEnviron.sources, fromFlags.sources = nil, nil, nil
 		require.Equal(t, fromYAML, fromEnviron)
 		require.Equal(t, fromYAML, fromFlags)
 		return fromYAML

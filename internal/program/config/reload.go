@@ -64,7 +64,7 @@ func (c Config) ReloadNode(next Config) Reloaded { return c.reload(node, next) }
 
 func (c Config) reload(of command, next Config) Reloaded {
 	r := Reloaded{Config: c}
-	r.values = maps.Clone(c.values)
+	r.values, r.sources = maps.Clone(c.values), map[string]string{}
 	for _, o := range of.options(new(Config)) {
 		key := o.key()
 		value, ok := next.values[key]
@@ -75,6 +75,13 @@ func (c Config) reload(of command, next Config) Reloaded {
 			r.values[key] = value
 		case o.live:
 			delete(r.values, key)
+		}
+		from := c.sources
+		if o.live {
+			from = next.sources
+		}
+		if source, ok := from[key]; ok {
+			r.sources[key] = source
 		}
 	}
 	r.setLive(next)

@@ -105,6 +105,7 @@ maxWait: 7s
 	require.Equal(t, []string{"maxWait"}, done.Restart)
 	require.Equal(t, old.Limits.MaxWait, done.Limits.MaxWait)
 	done.values, done.Limits.MaxWait, done.ticketLife = next.values, next.Limits.MaxWait, 0
+	done.sources = next.sources
 	require.Equal(t, next, done.Config)
 }
 

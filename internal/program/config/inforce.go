@@ -1,0 +1,56 @@
+package config
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/tidemark-dev/tidemark/internal/matchmaking"
+	"github.com/tidemark-dev/tidemark/internal/redact"
+	"github.com/tidemark-dev/tidemark/internal/wire"
+)
+
+// secretOptions are the options whose values are secrets. Other secrets are in URLs and in queues.
+var secretOptions = []string{"redisPassword", "redisSentinelPassword", "receiptKeys"}
+
+// userInfo is the user and the password in a URL.
+var userInfo = regexp.MustCompile(`://[^/]*@`)
+
+// InForce returns all options of serve as they are written where they come from, without secrets.
+func (c Config) InForce() (all []wire.ConfiguredOption) {
+	for _, group := range serveGroups(new(Config)) {
+		for _, o := range group.options {
+			all = append(all, wire.ConfiguredOption{Option: o.key(), Group: group.title, Value: cut(c.shown(o)),
+				Source: c.sources[o.key()], Reloadable: o.live})
+		}
+	}
+	return all
+}
+
+// shown returns the value of an option without secrets; "" if it isn't set.
+func (c Config) shown(o option) string {
+	key := o.key()
+	value := text(c.values[key])
+	switch {
+	case value == "":
+		return ""
+	case slices.Contains(secretOptions, key):
+		return redact.Mark
+	case key == "queues":
+		queues := map[string]matchmaking.Definition{}
+		for _, d := range c.Matchmaking.Queues {
+			queues[d.Name] = d.Redacted()
+		}
+		return text(queues)
+	}
+	urls := []string{value}
+	if o.kind == kindList || o.kind == "replicas" {
+		urls = strings.Split(value, ",")
+	}
+	for i, part := range urls {
+		if urls[i] = redact.URL(part); urls[i] == part { // a URL with several hosts is none for Go
+			urls[i] = userInfo.ReplaceAllLiteralString(part, "://"+redact.Mark+"@")
+		}
+	}
+	return redact.Credentials(strings.Join(urls, ","))
+}
