@@ -172,7 +172,9 @@ func TestTicketsAreDecodedAsSent(t *testing.T) {
 func TestProbesOfAnotherProgram(t *testing.T) {
 	t.Parallel()
 	for _, body := range []string{"<html>sign in</html>", "{}", ""} {
-		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, body) }))
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, body)
+		}))
 		t.Cleanup(s.Close)
 		c, err := client.New(s.URL)
 		require.NoError(t, err)

@@ -29,7 +29,7 @@ const (
 
 // The starts of new subscribers.
 var (
-	Latest   = From{}                  // after all messages published so far
+	Latest   = From{}                     // after all messages published so far
 	Earliest = From{start: startEarliest} // with the oldest message alive
 )
 

@@ -269,8 +269,8 @@ func shardsMissing(cache, text string) overview.Problem {
 	return overview.Problem{Code: "TidemarkShardsMissing", About: cache, Text: text}
 }
 
-// Shards describes how the caches are split: the one that is named, or those that this service reads through nodes, whose
-// missing shards it reports.
+// Shards describes how the caches are split: the one that is named, or those that this service reads through nodes,
+// whose missing shards it reports.
 func (e *examiner) Shards(ctx context.Context, cache string) (wire.ShardedCaches, error) {
 	caches := e.caches
 	if cache != "" {

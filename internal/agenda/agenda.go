@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Slot is the place of an item on an agenda, and the time at which the item is due. Items embed it. The zero value is on
-// no agenda. An item is on one agenda at most.
+// Slot is the place of an item on an agenda, and the time at which the item is due. Items embed it. The zero value is
+// on no agenda. An item is on one agenda at most.
 type Slot struct {
 	due   time.Time
 	place int32 // on the agenda, counted from 1; 0: on none

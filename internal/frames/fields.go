@@ -1,7 +1,7 @@
 package frames
 
-// fields counts the fields of a header block in HPACK, RFC 7541, section 6, without decoding them. A byte can refer to a
-// field of kilobytes, so the size of a block doesn't tell how long it takes to decode.
+// fields counts the fields of a header block in HPACK, RFC 7541, section 6, without decoding them. A byte can refer to
+// a field of kilobytes, so the size of a block doesn't tell how long it takes to decode.
 type fields struct {
 	number  int  // fields that have begun, and changes of the table's size
 	part    part // what the next byte is

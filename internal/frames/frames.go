@@ -1,6 +1,6 @@
 // Package frames limits the rate of HTTP/2 frames that a client sends on a connection, since net/http and grpc-go
-// don't: docs/decisions/0011-guards-beside-the-libraries.md. A [Conn] reads and writes in between, after TLS, and copies
-// nothing.
+// don't: docs/decisions/0011-guards-beside-the-libraries.md. A [Conn] reads and writes in between, after TLS, and
+// copies nothing.
 //
 // Each frame that a client sends has a price. A connection may spend a burst, then the rate, and what the server's
 // answers earn: so clients whose requests are answered are not limited, nor are those that send WINDOW_UPDATE frames to
@@ -89,9 +89,9 @@ func earned(kind byte, length int) int {
 	return 0
 }
 
-// Conn is a connection of a server. If its client speaks HTTP/2, the rate of the client's frames is limited. Read must be
-// called by one goroutine at a time, and so must Write, as net/http and grpc-go do. The other methods may be called by
-// several.
+// Conn is a connection of a server. If its client speaks HTTP/2, the rate of the client's frames is limited. Read must
+// be called by one goroutine at a time, and so must Write, as net/http and grpc-go do. The other methods may be called
+// by several.
 type Conn struct {
 	net.Conn
 
@@ -116,8 +116,8 @@ func New(conn net.Conn, streams int, exceeded func(Outcome)) *Conn {
 // NetConn returns the connection in which c reads and writes.
 func (c *Conn) NetConn() net.Conn { return c.Conn }
 
-// Read reads what the client has sent, and waits if that is beyond the limit. It returns net.ErrClosed if the connection
-// must be closed.
+// Read reads what the client has sent, and waits if that is beyond the limit. It returns net.ErrClosed if the
+// connection must be closed.
 func (c *Conn) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(c.budget.Piece(p))
 	if !c.budget.Spend(c.priceOf(p[:n])) {
@@ -142,7 +142,8 @@ func (c *Conn) Close() error {
 	return c.Conn.Close()
 }
 
-// priceOf returns the price of the frames whose headers end in data, which was read, and of the fields that begin in it.
+// priceOf returns the price of the frames whose headers end in data, which was read, and of the fields that begin in
+// it.
 func (c *Conn) priceOf(data []byte) (sum int) {
 	for ; c.spoken < len(preface) && len(data) > 0; data = data[1:] {
 		if c.other.Load() || data[0] != preface[c.spoken] {

@@ -37,8 +37,8 @@ func SendAnswers(desc *grpc.ServiceDesc) *grpc.ServiceDesc {
 	return &made
 }
 
-// Count takes memory for the answer to a unary call if it is large, of a part that it calls part for, and returns what the
-// method returns in its place. The memory is returned when the answer was written, or its call was reset, or its
+// Count takes memory for the answer to a unary call if it is large, of a part that it calls part for, and returns what
+// the method returns in its place. The memory is returned when the answer was written, or its call was reset, or its
 // connection has ended. The answer isn't compressed. Errors: those of unsent.Part.Grow.
 func Count(answer any, part func() unsent.Part) (any, error) {
 	message, ok := answer.(proto.Message)

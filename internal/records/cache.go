@@ -29,8 +29,8 @@ type CacheKey struct {
 	ID   string
 }
 
-// CacheStore keeps values. All methods may be called by many goroutines, and are safe to repeat. Their errors are those of
-// package fault, besides those that are named.
+// CacheStore keeps values. All methods may be called by many goroutines, and are safe to repeat. Their errors are those
+// of package fault, besides those that are named.
 type CacheStore interface {
 	// Read returns an entry for each ID, in order.
 	Read(ctx context.Context, kind *Kind, ids []string) ([]Entry, error)

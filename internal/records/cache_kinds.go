@@ -173,8 +173,8 @@ func (k *Kind) JSON() bool { return forms[k.Values].json }
 // maxOwnTags is the maximum number of automatic tags of a value.
 const maxOwnTags = 8
 
-// TagsOf returns the automatic tags of the value of an ID: for the tag topic, a list or search with the parameter topic=5
-// has topic:5, and another value with the ID 5 has, too.
+// TagsOf returns the automatic tags of the value of an ID: for the tag topic, a list or search with the parameter
+// topic=5 has topic:5, and another value with the ID 5 has, too.
 func (k *Kind) TagsOf(id string) (tags []string) {
 	parametersOf := idForms[k.IDs].parameters
 	if parametersOf == nil {

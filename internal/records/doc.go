@@ -22,9 +22,9 @@
 //
 // After a put or an invalidation has returned, no process answers an older value for longer than Redis's notification
 // takes to arrive there, and the process that made the change answers none at all; except for what nodes answer, see
-// package internal/records/tier. An invalidation by tag or prefix removes all values with it whose puts had returned. Of
-// a put and another change at the same time one counts as the last: a put that is overtaken by an invalidation doesn't
-// store its value after that.
+// package internal/records/tier. An invalidation by tag or prefix removes all values with it whose puts had returned.
+// Of a put and another change at the same time one counts as the last: a put that is overtaken by an invalidation
+// doesn't store its value after that.
 //
 // The store doesn't know when a value was read from the source of truth: a put that begins after an invalidation stores
 // its value, also if that is older.

@@ -82,8 +82,8 @@ var namePattern = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]*$`)
 // ReservedSetting reports whether a name has a meaning in the paths of the API, and so can't be that of a setting.
 func ReservedSetting(name string) bool { return name == "export" || name == "import" }
 
-// CheckSettingName checks the name of a setting: letters, digits, and _ . -, not beginning with a digit, 1 to 128 bytes. The
-// error has the slug fault.SlugInvalidID.
+// CheckSettingName checks the name of a setting: letters, digits, and _ . -, not beginning with a digit, 1 to 128
+// bytes. The error has the slug fault.SlugInvalidID.
 func CheckSettingName(name string) error {
 	if err := CheckID("name", name); err != nil {
 		return err

@@ -61,8 +61,8 @@ type Setting struct {
 	Value    string
 }
 
-// NewSetting is a setting to be written. If Secret is nil, an existing setting keeps its secrecy, and the name of a new one
-// decides.
+// NewSetting is a setting to be written. If Secret is nil, an existing setting keeps its secrecy, and the name of a new
+// one decides.
 type NewSetting struct {
 	Name, Value string
 	Secret      *bool
@@ -223,8 +223,8 @@ func (s *Settings) List(ctx context.Context, l SettingList) (page []Setting, nex
 	return page, next, nil
 }
 
-// Import puts up to MaxSettingsPage settings, in order, and publishes the changes. All are checked before the first is written.
-// Errors: those of Put, whose fields begin with the index of the setting.
+// Import puts up to MaxSettingsPage settings, in order, and publishes the changes. All are checked before the first is
+// written. Errors: those of Put, whose fields begin with the index of the setting.
 func (s *Settings) Import(ctx context.Context, all []NewSetting) error {
 	if len(all) > MaxSettingsPage {
 		return &fault.Error{

@@ -76,8 +76,9 @@ func CheckMany(ids []string) error {
 	return nil
 }
 
-// GetMany returns the entries of the first IDs, in order: of all, or of as many as fit in MaxManyBytes. It reads as many
-// at a time as should fit, by the average of those before. Errors: those of the store, and of the memory of answers.
+// GetMany returns the entries of the first IDs, in order: of all, or of as many as fit in MaxManyBytes. It reads as
+// many at a time as should fit, by the average of those before. Errors: those of the store, and of the memory of
+// answers.
 func (v *Values) GetMany(ctx context.Context, k *Kind, ids []string) ([]Entry, error) {
 	if err := CheckMany(ids); err != nil {
 		return nil, err

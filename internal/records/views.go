@@ -218,8 +218,8 @@ func (v *Views) take() []ViewCount {
 	return counts
 }
 
-// Totals returns the views of IDs and slugs, 1 to MaxViewIDs together: first of the IDs, in their order, then of the slugs.
-// A slug that isn't known is left out. Errors: invalid-id, invalid-amount.
+// Totals returns the views of IDs and slugs, 1 to MaxViewIDs together: first of the IDs, in their order, then of the
+// slugs. A slug that isn't known is left out. Errors: invalid-id, invalid-amount.
 func (v *Views) Totals(ctx context.Context, ids, slugs []string) ([]ViewTotal, error) {
 	if n := len(ids) + len(slugs); n == 0 || n > MaxViewIDs {
 		return nil, invalid(fault.SlugInvalidAmount, "id", "%d IDs and slugs, 1 to %d are allowed", n, MaxViewIDs)

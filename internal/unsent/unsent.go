@@ -1,7 +1,7 @@
 // Package unsent limits the memory of answers that clients have not read.
 //
-// A [Budget] is shared by all answers of a process, and each client has a share of it. A [Part] is the
-// memory of one answer: from when its size is known, if possible before its data is read from Redis, until it is written. Nothing
+// A [Budget] is shared by all answers of a process, and each client has a share of it. A [Part] is the memory of one
+// answer: from when its size is known, if possible before its data is read from Redis, until it is written. Nothing
 // waits: what doesn't fit is refused. Answers of up to [Small] bytes are neither counted nor refused. The decision is
 // docs/decisions/0011-guards-beside-the-libraries.md.
 package unsent
@@ -64,8 +64,8 @@ func (b *Budget) Slow() int64 { return b.slow.Load() }
 // CountSlow counts an answer that ended because it was read too slowly.
 func (b *Budget) CountSlow() { b.slow.Add(1) }
 
-// Check returns an error if a client has less than half of its share left, so that its next answer is refused before any
-// work is done for it. client returns the client's name, and is called only if it is needed. The error is of kind
+// Check returns an error if a client has less than half of its share left, so that its next answer is refused before
+// any work is done for it. client returns the client's name, and is called only if it is needed. The error is of kind
 // Limited.
 func (b *Budget) Check(client func() string) error {
 	if b == nil || b.used.Load() <= b.share/2 {
@@ -141,9 +141,9 @@ func (p *Part) Grow(n int64) error {
 	return err
 }
 
-// Reserve is Grow for an upper bound of an answer's size, which the caller shrinks when it has read the answer. All that
-// is reserved for a client is at most half of its share, or one answer, so that Check refuses none of its other requests.
-// After an error the answer can be a smaller one: it isn't counted as refused.
+// Reserve is Grow for an upper bound of an answer's size, which the caller shrinks when it has read the answer. All
+// that is reserved for a client is at most half of its share, or one answer, so that Check refuses none of its other
+// requests. After an error the answer can be a smaller one: it isn't counted as refused.
 func (p *Part) Reserve(n int64) error {
 	if p == nil || p.budget == nil {
 		return nil

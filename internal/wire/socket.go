@@ -214,7 +214,9 @@ func AppendAnswer(dst []byte, kind string, ref uint64) []byte {
 
 // AppendPublished appends the frame that answers a publish. The names in p need no escapes.
 func AppendPublished(dst []byte, ref uint64, p *client.Published) []byte {
-	return appendMembers(beginFrame(dst, FramePublished, ref), func(dst []byte) []byte { return AppendPublishedJSON(dst, p) })
+	return appendMembers(beginFrame(dst, FramePublished, ref), func(dst []byte) []byte {
+		return AppendPublishedJSON(dst, p)
+	})
 }
 
 // AppendMessage appends the frame of a message, as StreamMessage.AppendJSON appends its event.

@@ -122,7 +122,8 @@ func TestAdviceForFullMemory(t *testing.T) {
 	require.Contains(t, refusal.Advice(err), "Redis has reached its maxmemory: raise it")
 }
 
-// While a service runs, another program takes the address of Redis, or Redis begins to speak TLS. The log says so, once.
+// While a service runs, another program takes the address of Redis, or Redis begins to speak TLS. The log says so,
+// once.
 func TestAdviceForAnotherProgram(t *testing.T) {
 	t.Parallel()
 	encrypted := redistest.Start(t, redistest.Options{TLS: true})

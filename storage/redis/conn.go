@@ -59,9 +59,9 @@ var (
 )
 
 // Connect connects to Redis and checks that scripts can run there. While Redis can't be reached or is loading, Connect
-// tries again until ctx ends, and so while a standalone Redis is a replica. It returns permanent errors, such as a wrong
-// password, at once; their texts say what to change. Errors: ErrOptions, ErrTooOld, Err32Bit, ErrReplica, ErrSentinel,
-// ErrCluster, ErrProtocol, and those of the connection.
+// tries again until ctx ends, and so while a standalone Redis is a replica. It returns permanent errors, such as a
+// wrong password, at once; their texts say what to change. Errors: ErrOptions, ErrTooOld, Err32Bit, ErrReplica,
+// ErrSentinel, ErrCluster, ErrProtocol, and those of the connection.
 func Connect(ctx context.Context, o Options) (*Conn, error) {
 	o, copts, err := o.checked()
 	if err != nil {
@@ -190,8 +190,8 @@ func (c *Conn) Logger() *slog.Logger { return c.logger }
 // User returns the user of the connections, for texts.
 func (c *Conn) User() string { return c.adviser.User }
 
-// Explain returns an error of the connection whose text also says what to change, if that is known, and hides passwords.
-// Errors of Retry are explained.
+// Explain returns an error of the connection whose text also says what to change, if that is known, and hides
+// passwords. Errors of Retry are explained.
 func (c *Conn) Explain(err error) error { return c.adviser.Explain(err) }
 
 // Client returns the client for commands. All callers share one connection to each node, so that their requests share

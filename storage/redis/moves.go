@@ -36,8 +36,8 @@ type looks struct {
 	closed  bool
 }
 
-// follow returns options whose connections the moves can close. With Sentinels, which name the primary themselves, there
-// are none.
+// follow returns options whose connections the moves can close. With Sentinels, which name the primary themselves,
+// there are none.
 func follow(o rueidis.ClientOption) (rueidis.ClientOption, *moves) {
 	if o.Sentinel.MasterSet != "" {
 		return o, nil

@@ -17,8 +17,8 @@ const (
 	probeIn    = identifyIn / 4
 )
 
-// identify returns an error if a server at one of the addresses isn't a Redis that speaks as the options say. The client
-// must not connect to such a server: it panics on replies that it didn't ask for.
+// identify returns an error if a server at one of the addresses isn't a Redis that speaks as the options say. The
+// client must not connect to such a server: it panics on replies that it didn't ask for.
 func (c *Conn) identify(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), identifyIn)
 	defer cancel()

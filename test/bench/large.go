@@ -122,8 +122,8 @@ func (e *ending) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// fetchNext acknowledges a receipt, unless it is empty, and fetches the next messages. It returns the size of the answer
-// and its receipt.
+// fetchNext acknowledges a receipt, unless it is empty, and fetches the next messages. It returns the size of the
+// answer and its receipt.
 func (u *system) fetchNext(client *http.Client, url, receipt string) (size int64, next string, err error) {
 	body := fmt.Sprintf(`{"max":%d}`, largeMessages)
 	if receipt != "" {

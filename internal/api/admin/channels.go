@@ -93,7 +93,8 @@ func (h *channels) list(c *web.Call) error {
 	}
 	answer := wire.ChannelList{Channels: make([]client.ListedChannel, len(page.Channels)), Cursor: page.Next}
 	for i, summary := range page.Channels {
-		answer.Channels[i] = client.ListedChannel{Channel: summary.Name, Clock: summary.Clock, TTLMillis: summary.TTL.Milliseconds(),
+		answer.Channels[i] = client.ListedChannel{Channel: summary.Name, Clock: summary.Clock,
+			TTLMillis:       summary.TTL.Milliseconds(),
 			SubscriberCount: summary.Subscribers}
 		if d := summary.Details; d != nil {
 			answer.Channels[i].Details = &client.ChannelDetails{Messages: d.Live, Lag: d.Slowest.Lag,

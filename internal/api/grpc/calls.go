@@ -307,9 +307,9 @@ func (c *call) read(message any, read func(any) error, first bool) (err error) {
 }
 
 // Admit counts a message, before it is decoded, as further requests and in the memory of all bodies: until a unary call
-// ends or, in a call whose answer is a stream, until the message is decoded. So what calls have sent takes at most as much
-// memory as all bodies, of which each client has a share. On the HTTP port both were counted with the body: here only what
-// a message has more when it is decompressed, which is done in turns.
+// ends or, in a call whose answer is a stream, until the message is decoded. So what calls have sent takes at most as
+// much memory as all bodies, of which each client has a share. On the HTTP port both were counted with the body: here
+// only what a message has more when it is decompressed, which is done in turns.
 func (c *call) Admit(size int) (err error) {
 	switch {
 	case c.request == nil:

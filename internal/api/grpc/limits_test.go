@@ -184,7 +184,8 @@ func TestUnreadTickets(t *testing.T) {
 	}
 }
 
-// TestResetTickets: the memory of large answers is returned, whenever their calls are reset, while the connection goes on.
+// TestResetTickets: the memory of large answers is returned, whenever their calls are reset, while the connection goes
+// on.
 func TestResetTickets(t *testing.T) {
 	t.Parallel()
 	const size, calls, clients = 8 << 10, 2_000, 8

@@ -97,5 +97,6 @@ func (h *lockCalls) show(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	return c.Value(http.StatusOK, clientrecords.LockState{Held: !held.Until.IsZero(), Fence: held.Fence, ExpiresAt: held.Until})
+	return c.Value(http.StatusOK, clientrecords.LockState{Held: !held.Until.IsZero(), Fence: held.Fence,
+		ExpiresAt: held.Until})
 }

@@ -73,7 +73,8 @@ func (h *viewCalls) countMany(c *web.Call) error {
 }
 
 func viewsOf(t records.ViewTotal) clientrecords.Views {
-	return clientrecords.Views{ID: t.ID, Slug: t.Slug, Total: t.Counted + t.Migrated, Counted: t.Counted, Migrated: t.Migrated}
+	return clientrecords.Views{ID: t.ID, Slug: t.Slug, Total: t.Counted + t.Migrated, Counted: t.Counted,
+		Migrated: t.Migrated}
 }
 
 // show is GET /v1/views/{id}.

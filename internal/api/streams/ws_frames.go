@@ -222,8 +222,8 @@ func (s *socket) keepWaits(n int) {
 	s.waits = s.waits[:n]
 }
 
-// reserve takes the room that a frame of a number of bytes needs while it is under way, and counts a goroutine. It waits
-// until there is room. It returns nil if the socket ends.
+// reserve takes the room that a frame of a number of bytes needs while it is under way, and counts a goroutine. It
+// waits until there is room. It returns nil if the socket ends.
 func (s *socket) reserve(bytes int) (done func()) {
 	limit := s.router.MaxBodyBytes()
 	cost := min(limit, max(int64(bytes), limit/underWay))

@@ -100,8 +100,8 @@ func TestTicketsWithoutChannels(t *testing.T) {
 	require.Empty(t, h.Ticket(made.ID).Channel)
 }
 
-// TestPollsOfTicketsThatAreGone: channels exist, but their tickets don't, as after the storage has lost them. Polls that
-// wait end with 404 on each path.
+// TestPollsOfTicketsThatAreGone: channels exist, but their tickets don't, as after the storage has lost them. Polls
+// that wait end with 404 on each path.
 func TestPollsOfTicketsThatAreGone(t *testing.T) {
 	t.Parallel()
 	h := servertest.Start(t, servertest.WithQueues())

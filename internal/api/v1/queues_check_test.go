@@ -80,7 +80,8 @@ func TestRecentMatches(t *testing.T) {
 	h.Do("GET", "/v1/queues/none/matches", "").Problem(404, fault.SlugNoQueue)
 }
 
-// TestSimulateQueue: tickets that wait and that were matched are matched again by two definitions, and stay as they are.
+// TestSimulateQueue: tickets that wait and that were matched are matched again by two definitions, and stay as they
+// are.
 func TestSimulateQueue(t *testing.T) {
 	t.Parallel()
 	h := servertest.Start(t, servertest.WithQueues()).OnAdmin()

@@ -55,8 +55,8 @@ func newBuffer(size int) *Buffer {
 	return b
 }
 
-// Release makes the buffer available to other requests, and lets the next large body be decoded. Its bytes must not be in
-// use any more.
+// Release makes the buffer available to other requests, and lets the next large body be decoded. Its bytes must not be
+// in use any more.
 func (b *Buffer) Release() {
 	if b.share != nil {
 		b.share.EndTurn()
@@ -92,10 +92,10 @@ func (c *Call) Body() (*Buffer, error) {
 	return c.EncodedBody()
 }
 
-// EncodedBody reads the request's body, waits for its turn to be decoded, and then counts it as further requests if it is
-// large: a body that is refused for lack of memory or turns isn't counted, and one that can't be decoded is. The caller
-// releases the buffer, or drops it: then its memory counts until the call has finished. A body may arrive slowly, so it
-// is an error if the client's credential isn't valid any more when it has arrived.
+// EncodedBody reads the request's body, waits for its turn to be decoded, and then counts it as further requests if it
+// is large: a body that is refused for lack of memory or turns isn't counted, and one that can't be decoded is. The
+// caller releases the buffer, or drops it: then its memory counts until the call has finished. A body may arrive
+// slowly, so it is an error if the client's credential isn't valid any more when it has arrived.
 func (c *Call) EncodedBody() (*Buffer, error) {
 	limit, length := c.route.router.bodies.maxBody, c.request.ContentLength
 	if length > limit {
@@ -149,8 +149,8 @@ func (c *Call) EncodedBody() (*Buffer, error) {
 	return b, nil
 }
 
-// Decoded lets the next large body be decoded. Buffer.Release and the end of the call do so, too: Decoded is for handlers
-// that need the bytes, or wait, after they have decoded them.
+// Decoded lets the next large body be decoded. Buffer.Release and the end of the call do so, too: Decoded is for
+// handlers that need the bytes, or wait, after they have decoded them.
 func (c *Call) Decoded() { c.share.EndTurn() }
 
 // Inflate waits until a body that is compressed may be decoded: a message of up to maxBytes is as much work as if it

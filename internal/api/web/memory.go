@@ -44,7 +44,8 @@ type bodyMemory struct {
 	unknown int64            // bytes of clients without a credential
 }
 
-// reserve takes n more bytes for a body of a client, which has some already. If it is the only one it may have any size.
+// reserve takes n more bytes for a body of a client, which has some already. If it is the only one it may have any
+// size.
 func (m *bodyMemory) reserve(client string, unknown bool, had, n int64) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -98,8 +99,8 @@ func (r *Router) BodyPart() *BodyPart { return &BodyPart{memory: &r.bodies} }
 // requestBytes is how many bytes of a body count as one request.
 const requestBytes = 16 << 10
 
-// CountBody counts a body of size bytes as further requests of a context's client, by the time that it may take to decode
-// it. Errors: kind Limited.
+// CountBody counts a body of size bytes as further requests of a context's client, by the time that it may take to
+// decode it. Errors: kind Limited.
 func CountBody(ctx context.Context, size int64) error {
 	if size <= requestBytes {
 		return nil
@@ -136,9 +137,9 @@ func (p *BodyPart) AwaitTurn(ctx context.Context, size int) error {
 	return nil
 }
 
-// Encode is for handlers whose answer may be large and is encoded by Value. It counts the answer, of about size bytes, as
-// further requests, and waits until it may be encoded: large answers take turns with the bodies that are decoded. Errors:
-// kind Unavailable.
+// Encode is for handlers whose answer may be large and is encoded by Value. It counts the answer, of about size bytes,
+// as further requests, and waits until it may be encoded: large answers take turns with the bodies that are decoded.
+// Errors: kind Unavailable.
 func (c *Call) Encode(size int) error {
 	if size > requestBytes {
 		limits.From(c.ctx).Spent((size - 1) / requestBytes)
@@ -174,8 +175,8 @@ func BodyTime(size int64) time.Duration {
 const SmallBody = smallBuffer
 
 // Grow takes memory for a body of size bytes, if it has less, without waiting. It is taken of the share of a principal
-// or, without a credential, of an address. Bodies of up to SmallBody bytes need none. Errors: kind Limited if the share is used
-// up, and kind Unavailable if the memory of all clients is.
+// or, without a credential, of an address. Bodies of up to SmallBody bytes need none. Errors: kind Limited if the share
+// is used up, and kind Unavailable if the memory of all clients is.
 func (p *BodyPart) Grow(principal *access.Principal, address string, size int64) error {
 	if size <= smallBuffer || size <= p.taken {
 		return nil

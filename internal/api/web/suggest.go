@@ -44,8 +44,8 @@ func (r *Router) noPath(path string, has func(*Route) bool) *fault.Error {
 	return &e
 }
 
-// typos returns how many letters of a path differ from the path of a route, whose parameters may be anything. It returns
-// limit if these are as many or more, and for paths of different lengths.
+// typos returns how many letters of a path differ from the path of a route, whose parameters may be anything. It
+// returns limit if these are as many or more, and for paths of different lengths.
 func typos(segments []string, route string, limit int) int {
 	if strings.Count(route, "/") != len(segments) {
 		return limit

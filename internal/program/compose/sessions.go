@@ -37,7 +37,8 @@ func (r *Records) SessionCredentials(ctx context.Context) (*credentials.Credenti
 	}
 	r.needs.Parts.OnStop(client.Close)
 	cached := credentials.New(credentials.Options{
-		Service: r.sessions, Tracker: redisrecords.NewSessionTracker(r.needs.Redis.Sessions, client), Grants: r.needs.Config.Sessions.Grants,
+		Service: r.sessions, Tracker: redisrecords.NewSessionTracker(r.needs.Redis.Sessions, client),
+		Grants: r.needs.Config.Sessions.Grants,
 		Logger: r.needs.Log,
 	})
 	r.needs.Metrics.MustRegister(

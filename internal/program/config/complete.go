@@ -321,8 +321,8 @@ func (r *RedisOptions) ReadPassword() (string, error) {
 	return password, err
 }
 
-// completeNode checks the options of a node against each other, and reads the token. Its errors name the YAML key, since
-// the options can come from different sources.
+// completeNode checks the options of a node against each other, and reads the token. Its errors name the YAML key,
+// since the options can come from different sources.
 func (c *Config) completeNode(found *findings) {
 	c.TLS.complete(found)
 	c.Redis.complete(found)

@@ -66,7 +66,8 @@ type GRPC struct {
 	OpenMatch    OpenMatchListen
 }
 
-// OpenMatchListen has the ports of Open Match's services: the address of each, host:port; "": it has no port of its own.
+// OpenMatchListen has the ports of Open Match's services: the address of each, host:port; "": it has no port of its
+// own.
 type OpenMatchListen struct{ Frontend, Backend, Query string }
 
 // ByService returns the addresses that are set, by the name of the service: frontend, backend or query.

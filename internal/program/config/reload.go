@@ -45,8 +45,8 @@ type Reloaded struct {
 }
 
 // Reload returns the configuration that a service that runs with c has after its sources have become next: the
-// reloadable options are those of next. The others stay as they are, with the contents of the files that they name, none
-// of which is read. The error is [Faults] if these options don't fit together, or if a change needs a restart.
+// reloadable options are those of next. The others stay as they are, with the contents of the files that they name,
+// none of which is read. The error is [Faults] if these options don't fit together, or if a change needs a restart.
 func (c Config) Reload(next Config) (Reloaded, error) {
 	r := c.reload(serve, next)
 	r.ticketLife, r.copying = c.TicketLife(), c.Copies()

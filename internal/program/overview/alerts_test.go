@@ -108,7 +108,9 @@ func TestRunbookHeads(t *testing.T) {
 		sections = append(sections, name)
 		return []byte(heads[name])
 	})
-	require.Empty(t, slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(sections, name) }),
+	require.Empty(t, slices.DeleteFunc(slices.Clone(names), func(name string) bool {
+		return slices.Contains(sections, name)
+	}),
 		"alerts without a section")
 	require.Equal(t, names, sections)
 	if *update {

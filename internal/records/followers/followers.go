@@ -105,8 +105,8 @@ type Followers struct {
 // New returns the followers that are in lists, of sources.
 func New(lists Lists, sources Sources) *Followers { return &Followers{lists, sources} }
 
-// Channel returns the channel of a user's own notifications, with the user's name as names.OfSubject has it. Users whose
-// channel would be another entity's have none. Errors: fault.SlugInvalidID.
+// Channel returns the channel of a user's own notifications, with the user's name as names.OfSubject has it. Users
+// whose channel would be another entity's have none. Errors: fault.SlugInvalidID.
 func Channel(user string) (string, error) {
 	ofUser := names.OfSubject(user)
 	name := personal + ofUser
@@ -186,8 +186,8 @@ func (s Sources) Followed(name string) bool {
 // ErrNotFollowed is the error of a channel that belongs to none of the sources.
 var ErrNotFollowed = errors.New("the table of kinds has nothing to follow with this channel")
 
-// Of returns the followers of a channel's entity. Errors: ErrNotFollowed, records.ErrNotCached if they aren't known, and
-// the store's.
+// Of returns the followers of a channel's entity. Errors: ErrNotFollowed, records.ErrNotCached if they aren't known,
+// and the store's.
 func (f *Followers) Of(ctx context.Context, name string) ([]records.ID, error) {
 	s, id, ok := f.sources.of(name)
 	if !ok {

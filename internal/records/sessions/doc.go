@@ -7,7 +7,7 @@
 //	...
 //	session, err := service.Check(ctx, issued.Token)
 //
-// A session ends when it is revoked, or when it was not checked for its TTL, 30 days by default. A check renews it if it
-// was idle for a minute, or for a tenth of a TTL that is shorter than ten. A user has a bounded number of sessions: one
-// more ends the one that was idle longest.
+// A session ends when it is revoked, or when it was not checked for its TTL, 30 days by default. A check renews it if
+// it was idle for a minute, or for a tenth of a TTL that is shorter than ten. A user has a bounded number of sessions:
+// one more ends the one that was idle longest.
 package sessions

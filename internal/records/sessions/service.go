@@ -108,8 +108,8 @@ func (s *Service) Create(ctx context.Context, user string, n New) (Issued, error
 	return Issued{Token: text, Session: made}, nil
 }
 
-// Check returns the session of a token, and renews it if it was idle for Rules.RenewAfter. Errors: ErrNotFound, also for
-// a malformed token, and those of the store.
+// Check returns the session of a token, and renews it if it was idle for Rules.RenewAfter. Errors: ErrNotFound, also
+// for a malformed token, and those of the store.
 func (s *Service) Check(ctx context.Context, token string) (Session, error) {
 	of, ok := s.Parse(token)
 	if !ok {

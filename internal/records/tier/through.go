@@ -68,11 +68,11 @@ type ThroughOptions struct {
 // process.
 //
 // The store does all other operations: puts and invalidations work as without the tier. But a reader can get a value
-// from a node after it was replaced or invalidated, until the node has read the announcement. As long as Redis answers in
-// time, this process doesn't get such a value: for some seconds it reads values from Redis that it has changed itself,
-// or whose change was reported, up to 10,000 IDs of each kind. It waits a second longer for these. If Redis doesn't
-// answer then, or fails, it returns what it has put or invalidated by ID in these seconds, up to 8 MiB of values of
-// each kind, and reads others from nodes.
+// from a node after it was replaced or invalidated, until the node has read the announcement. As long as Redis answers
+// in time, this process doesn't get such a value: for some seconds it reads values from Redis that it has changed
+// itself, or whose change was reported, up to 10,000 IDs of each kind. It waits a second longer for these. If Redis
+// doesn't answer then, or fails, it returns what it has put or invalidated by ID in these seconds, up to 8 MiB of
+// values of each kind, and reads others from nodes.
 type Through struct {
 	records.CacheStore
 

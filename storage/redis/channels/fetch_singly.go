@@ -221,8 +221,8 @@ func (f singleReads) wasThere(ctx context.Context, b *channel.Batch, r *channel.
 	}
 }
 
-// expiry returns when a key expires, and the time of the Redis that has it, both in milliseconds. It reads no TIME: that
-// command has no key, so that in a Cluster any node could answer it.
+// expiry returns when a key expires, and the time of the Redis that has it, both in milliseconds. It reads no TIME:
+// that command has no key, so that in a Cluster any node could answer it.
 func (f singleReads) expiry(ctx context.Context, key string) (at, now int64, err error) {
 	c := f.store.conn.Client()
 	results := c.DoMulti(ctx, c.B().Pexpiretime().Key(key).Build(), c.B().Pttl().Key(key).Build())

@@ -11,9 +11,9 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/refusal"
 )
 
-// rights are the commands that a user of Redis needs, as ACL rules name them, each with arguments with which it could be
-// called. KEY and TOPIC stand for a key and a topic. Those without a call can't be part of a transaction, or make one:
-// Ready needs ssubscribe and sunsubscribe.
+// rights are the commands that a user of Redis needs, as ACL rules name them, each with arguments with which it could
+// be called. KEY and TOPIC stand for a key and a topic. Those without a call can't be part of a transaction, or make
+// one: Ready needs ssubscribe and sunsubscribe.
 var rights = []struct{ rule, call string }{
 	{"info", "INFO"}, {"config|get", "CONFIG GET save"},
 	{"cluster|shards", "CLUSTER SHARDS"}, {"cluster|slots", "CLUSTER SLOTS"},
@@ -62,8 +62,8 @@ func wordsOf(call, prefix string) []string {
 	return words
 }
 
-// missingRights returns the ACL rules that the user of a connection lacks on a node. It changes nothing: Redis checks the
-// rights for a command when it is added to a transaction, and this one ends with a malformed command, so that EXEC
+// missingRights returns the ACL rules that the user of a connection lacks on a node. It changes nothing: Redis checks
+// the rights for a command when it is added to a transaction, and this one ends with a malformed command, so that EXEC
 // refuses all of them. The connection is closed at the end: with a context that ends before EXEC is sent it is still
 // inside of the transaction.
 func missingRights(ctx context.Context, prefix string, node rueidis.Client) (rules []string, err error) {

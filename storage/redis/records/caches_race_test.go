@@ -73,8 +73,8 @@ var changes = []struct {
 }
 
 // TestNoStaleValue: while many read, rows are put and invalidated at the same time, in all ways. A change after that
-// counts for all: once it was answered, and Redis's messages before that have arrived at a process, that process answers
-// no older value; neither one that it has in memory, nor one that the indexes have lost.
+// counts for all: once it was answered, and Redis's messages before that have arrived at a process, that process
+// answers no older value; neither one that it has in memory, nor one that the indexes have lost.
 func TestNoStaleValue(t *testing.T) {
 	t.Parallel()
 	storagetest.Each(t, func(t *testing.T, k storagetest.Redis) {

@@ -9,7 +9,8 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/lua/luatest"
 )
 
-// Each script is run by one exported method. Those of settings, and of the indexes of cached values, are run by helpers.
+// Each script is run by one exported method. Those of settings, and of the indexes of cached values, are run by
+// helpers.
 func TestEachScriptHasOneCaller(t *testing.T) {
 	t.Parallel()
 	want := map[string][]string{}

@@ -61,8 +61,8 @@ func (s *Settings) index() string { return key(s.conn, records.SettingsKind) }
 
 func (s *Settings) value(name string) string { return key(s.conn, records.SettingKind, name) }
 
-// Put implements records.SettingStore: the mark first, then the value, then the mark again if the setting is or was a secret.
-// After a crash in between, the setting is as secret as before or more so, and a repeat completes it.
+// Put implements records.SettingStore: the mark first, then the value, then the mark again if the setting is or was a
+// secret. After a crash in between, the setting is as secret as before or more so, and a repeat completes it.
 func (s *Settings) Put(ctx context.Context, p records.SettingPut) (records.Secrecy, error) {
 	return s.put(ctx, p, func(ctx context.Context) error {
 		c := s.conn.Client()
@@ -131,8 +131,8 @@ func secrecy(mark string) records.Secrecy {
 	return records.Secret
 }
 
-// Delete implements records.SettingStore: the value first, then its mark, unless another put has marked it since or may still
-// be writing. A mark that stays has no value, so that lists leave it out, and is removed when room is needed.
+// Delete implements records.SettingStore: the value first, then its mark, unless another put has marked it since or may
+// still be writing. A mark that stays has no value, so that lists leave it out, and is removed when room is needed.
 func (s *Settings) Delete(ctx context.Context, name string) error {
 	marks, err := s.marks(ctx, []string{name})
 	if err != nil {

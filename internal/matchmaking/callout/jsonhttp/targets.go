@@ -46,9 +46,10 @@ func (h hostPort) matches(host, port string) bool {
 
 // ParseTargets parses patterns: a host or an address, with or without a port ("fn.example.com", "*.example.com",
 // "10.0.0.7:9000", "[fd00::7]:9000"), a network ("10.0.0.0/8"), or the start of a URL ("https://fn.example.com/match").
-// Without patterns nothing is allowed. A name that no pattern has is allowed if it resolves to an address that a pattern
-// has. Addresses that are not public (loopback, private, link-local and so on) are dialed only if a pattern that is an
-// address or a network contains them, with the port if the pattern has one; a pattern with a name does not allow them.
+// Without patterns nothing is allowed. A name that no pattern has is allowed if it resolves to an address that a
+// pattern has. Addresses that are not public (loopback, private, link-local and so on) are dialed only if a pattern
+// that is an address or a network contains them, with the port if the pattern has one; a pattern with a name does not
+// allow them.
 func ParseTargets(patterns []string) (*Targets, error) {
 	t := &Targets{ports: map[netip.AddrPort]bool{}}
 	for _, pattern := range patterns {

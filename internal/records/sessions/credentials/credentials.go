@@ -253,8 +253,8 @@ func (c *Credentials) beginRead(of sessions.Ref) (end func() (fresh bool)) {
 	}
 }
 
-// keep returns the session that was read, and keeps it if it is fresh, and isn't about to end: the storage may report an
-// end late. Requests that wait with it already share it.
+// keep returns the session that was read, and keeps it if it is fresh, and isn't about to end: the storage may report
+// an end late. Requests that wait with it already share it.
 func (c *Credentials) keep(of sessions.Ref, s sessions.Session, fresh bool) *known {
 	all := c.held[of]
 	if len(all) == 0 {

@@ -35,8 +35,8 @@ type Primary struct {
 const nodeTimeout = time.Second
 
 // Read asks all nodes of a Cluster; those that don't answer are left out. It returns an error if the others don't have
-// all slots: after a fail-over, the client learns of the promoted node a little later than the others. Without a Cluster
-// the primary is the client, which follows it.
+// all slots: after a fail-over, the client learns of the promoted node a little later than the others. Without a
+// Cluster the primary is the client, which follows it.
 func Read(ctx context.Context, client rueidis.Client) (t Topology, err error) {
 	if client.Mode() != rueidis.ClientModeCluster {
 		return Topology{Primaries: []Primary{{Client: client}}}, nil
