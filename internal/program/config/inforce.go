@@ -2,7 +2,6 @@ package config
 
 import (
 	"regexp"
-	"slices"
 	"strings"
 
 	"github.com/tidemark-dev/tidemark/internal/matchmaking"
@@ -10,13 +9,11 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/wire"
 )
 
-// secretOptions are the options whose values are secrets. Other secrets are in URLs and in queues.
-var secretOptions = []string{"redisPassword", "redisSentinelPassword", "receiptKeys"}
-
 // userInfo is the user and the password in a URL.
 var userInfo = regexp.MustCompile(`://[^/]*@`)
 
-// InForce returns all options of serve as they are written where they come from, without secrets.
+// InForce returns all options of serve as they are written where they come from, without secrets: those of hidden
+// options, of URLs and of queues.
 func (c Config) InForce() (all []wire.ConfiguredOption) {
 	for _, group := range serveGroups(new(Config)) {
 		for _, o := range group.options {
@@ -34,7 +31,7 @@ func (c Config) shown(o option) string {
 	switch {
 	case value == "":
 		return ""
-	case slices.Contains(secretOptions, key):
+	case o.hidden:
 		return redact.Mark
 	case key == "queues":
 		queues := map[string]matchmaking.Definition{}

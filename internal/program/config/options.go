@@ -34,6 +34,8 @@ type option struct {
 	setTree func(tree map[string]any) error
 	// live is whether a reload changes the option in a service that runs.
 	live bool
+	// hidden is whether the option's value is a secret, which is never shown.
+	hidden bool
 	// nodeFlag is the option's flag in `tidemark shard serve`, without the dashes; "": its name.
 	nodeFlag string
 }
@@ -58,6 +60,12 @@ func to[T any](field *T, parse func(text string) (T, error)) func(text string) e
 // reloadable returns the option as one that a reload changes.
 func (o option) reloadable() option {
 	o.live = true
+	return o
+}
+
+// secret returns the option as one whose value is never shown.
+func (o option) secret() option {
+	o.hidden = true
 	return o
 }
 

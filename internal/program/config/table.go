@@ -122,7 +122,7 @@ func redisOptions(c *Config) []option {
 			User to log in as.`),
 		define("redis-password", "text", "", to(&c.Redis.Password, password), `
 			Password to log in with. A line end is not part of it. Other users of the machine can see flags: prefer the
-			variable or the file.`),
+			variable or the file.`).secret(),
 		define("redis-password-file", "file", "", to(&c.Redis.PasswordFile, anyText), `
 			File that contains the password. A line end is not part of it. The file is read again for each new connection,
 			and every minute for the open ones, which log in again: replace it two minutes before the password ends.`),
@@ -150,7 +150,7 @@ func redisAccessOptions(c *Config) []option {
 		define("redis-sentinel-username", "text", "", to(&c.Redis.Sentinel.Username, anyText), `
 			User to log in to the Sentinels as.`),
 		define("redis-sentinel-password", "text", "", to(&c.Redis.Sentinel.Password, password), `
-			Password to log in to the Sentinels with. A line end is not part of it.`),
+			Password to log in to the Sentinels with. A line end is not part of it.`).secret(),
 	}
 }
 
@@ -373,7 +373,7 @@ func receiptOptions(c *Config) []option {
 	return []option{
 		define("receipt-keys", kindList, "", to(&c.Receipts.Keys, listOf(receiptKey)), `
 			Keys that sign receipt handles, each at least 32 bytes in base64: the first signs, all verify. Not set:
-			one that the servers share in Redis. Prefer the variable or the file to the flag.`),
+			one that the servers share in Redis. Prefer the variable or the file to the flag.`).secret(),
 		define("receipt-keys-file", "file", "", to(&c.Receipts.KeysFile, anyText), `
 			File with these keys, one per line.`),
 	}
