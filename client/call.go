@@ -58,6 +58,9 @@ type reply struct {
 	tries  int // how often the request was sent, this one included
 }
 
+// maxAnswerBytes is more than any answer of a service has.
+const maxAnswerBytes = 256 << 20
+
 // call sends r until it is answered or the retry policy ends it, and decodes the answer into out unless that is nil.
 func (c *Client) call(ctx context.Context, r request, out any) (reply, error) {
 	var last reply
@@ -89,12 +92,16 @@ func (c *Client) try(ctx context.Context, r request, out any) (reply, error) {
 		return reply{}, c.noAnswer(ctx, r, err)
 	}
 	defer resp.Body.Close() //nolint:errcheck // the body has been read; an error has no effect
-	if resp.StatusCode >= http.StatusBadRequest {
+	if resp.StatusCode >= http.StatusMultipleChoices {
 		return reply{}, readError(resp)
 	}
-	body, err := io.ReadAll(resp.Body)
-	if err != nil {
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswerBytes+1))
+	switch {
+	case err != nil:
 		return reply{}, c.noAnswer(ctx, r, err)
+	case len(body) > maxAnswerBytes:
+		return reply{}, fmt.Errorf("the answer has more than %d MiB, so it isn't that of a Tidemark service",
+			maxAnswerBytes>>20)
 	}
 	if out == nil || len(body) == 0 && resp.StatusCode == http.StatusNoContent {
 		return reply{status: resp.StatusCode}, nil

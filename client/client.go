@@ -52,6 +52,11 @@ func New(baseURL string, opts ...Option) (*Client, error) {
 	if c.own = c.http == nil; c.own {
 		c.http = &http.Client{Transport: newTransport(socket)}
 	}
+	if c.http.CheckRedirect == nil {
+		unredirected := *c.http
+		unredirected.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+		c.http = &unredirected
+	}
 	if t, ok := c.http.Transport.(*http.Transport); ok && t.MaxConnsPerHost > 0 {
 		c.pollOnly = true
 	}

@@ -190,8 +190,12 @@ func lostReceipt(err error) bool {
 // maxProblemBytes limits how much of an error's body is read.
 const maxProblemBytes = 64 << 10
 
-// readError returns the *Error of an answer.
+// readError returns the *Error of an answer. A redirect isn't followed: it would make a GET of other methods, and take
+// the body to where it leads.
 func readError(resp *http.Response) error {
+	if at := resp.Header.Get("Location"); at != "" && resp.StatusCode < http.StatusBadRequest {
+		return fmt.Errorf("the service's URL leads to %.200q: use that URL (%w)", at, &Error{Status: resp.StatusCode})
+	}
 	e := &Error{Status: resp.StatusCode, RetryAfter: retryAfter(resp.Header.Get("Retry-After"))}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxProblemBytes))
 	if err != nil || json.Unmarshal(body, &e.Problem) != nil || e.Problem.Slug() == "" {

@@ -99,17 +99,28 @@ func TestTokens(t *testing.T) {
 	require.NotContains(t, f.got()[4].header, "Authorization")
 }
 
-// TestTokensStayWithTheService: a redirect to another host doesn't get the token.
-func TestTokensStayWithTheService(t *testing.T) {
+// TestRedirects: a redirect is an error that names where it leads. Following it would make a GET of a deletion, and
+// take the token and the body elsewhere.
+func TestRedirects(t *testing.T) {
 	t.Parallel()
-	other := newFake(t, answer(http.StatusOK, `{}`))
-	f := newFake(t, func(w http.ResponseWriter, r *http.Request) {
-		_, port, _ := net.SplitHostPort(other.Listener.Addr().String())
-		http.Redirect(w, r, "http://localhost:"+port+"/v1/info", http.StatusTemporaryRedirect)
-	})
-	_, err := f.client(t, client.WithToken("secret")).Info(t.Context())
-	require.NoError(t, err)
-	require.NotContains(t, other.got()[0].header, "Authorization")
+	for _, status := range []int{http.StatusMovedPermanently, http.StatusFound, http.StatusTemporaryRedirect,
+		http.StatusPermanentRedirect} {
+		other := newFake(t, answer(http.StatusOK, `{}`))
+		f := newFake(t, func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, other.URL+r.URL.Path, status)
+		})
+		c := f.client(t, client.WithToken("secret"))
+		_, err := c.Info(t.Context())
+		require.ErrorContains(t, err, `the service's URL leads to "`+other.URL+`/v1/info": use that URL`)
+		require.ErrorContains(t, c.DeleteChannel(t.Context(), "a"), "use that URL")
+		_, err = c.Publish(t.Context(), "a", client.Draft{Content: []byte("1")})
+		require.ErrorContains(t, err, "use that URL")
+		require.ErrorContains(t, c.Ready(t.Context()), "use that URL")
+		for _, err := range c.Stream(t.Context(), []client.Source{{Channel: "a", Subscriber: "s"}}, client.StreamOptions{}) {
+			require.ErrorIs(t, err, client.ErrNoStream)
+		}
+		require.Empty(t, other.got())
+	}
 }
 
 func TestUnixSocket(t *testing.T) {

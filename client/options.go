@@ -33,7 +33,7 @@ func WithTokenSource(source func(ctx context.Context) (string, error)) Option {
 // WithHTTPClient makes the client send all requests through h, for a transport, proxy or certificates of the caller's.
 // The Timeout of h must be zero, or longer than any FetchOptions.Wait; it ends streams, too. If the transport of h is
 // an *http.Transport with a limit of connections per host, Consume and ConsumeMany open no streams, which would use
-// them up.
+// them up. Redirects are not followed unless h has a CheckRedirect: they are errors.
 func WithHTTPClient(h *http.Client) Option { return func(s *settings) { s.http = h } }
 
 // WithRetry sets how calls are retried.

@@ -17,7 +17,8 @@ import (
 //
 // WithTimeout bounds how long each try waits for the answer to begin. GET, HEAD, PUT and DELETE are retried as the
 // client's own methods are. Other requests could be executed twice: they are retried only if the service can't be
-// connected to, or has refused the request without executing it. Answers with a status of 400 or more are an *Error.
+// connected to, or has refused the request without executing it. Answers with a status of 400 or more, and redirects,
+// are an *Error.
 func (c *Client) Request(ctx context.Context, method, path string, body []byte) (*http.Response, error) {
 	again := c.retry.again
 	if !isIdempotent(method) {
@@ -53,7 +54,7 @@ func (c *Client) begin(ctx context.Context, method, path string, body []byte) (*
 		return nil, err
 	}
 	answer, err := c.http.Do(req)
-	if err == nil && answer.StatusCode < http.StatusBadRequest && late.Stop() {
+	if err == nil && answer.StatusCode < http.StatusMultipleChoices && late.Stop() {
 		answer.Body = answerBody{ReadCloser: answer.Body, end: cancel}
 		return answer, nil
 	}
@@ -61,7 +62,7 @@ func (c *Client) begin(ctx context.Context, method, path string, body []byte) (*
 	defer late.Stop()
 	if err == nil {
 		defer answer.Body.Close() //nolint:errcheck // an error has no effect
-		if answer.StatusCode >= http.StatusBadRequest {
+		if answer.StatusCode >= http.StatusMultipleChoices {
 			return nil, readError(answer)
 		}
 	}

@@ -130,9 +130,9 @@ func (d diagnosis) print(w io.Writer, asJSON bool) error {
 	} else {
 		rows := ""
 		for _, f := range d.Checks {
-			rows += fmt.Sprintf("%s\t%s\t%s\t%s\n", f.Outcome, f.About, f.Check, f.Found)
+			rows += cli.Row("%s\t%s\t%s\t%s\n", f.Outcome, f.About, f.Check, f.Found)
 			if f.Remedy != "" {
-				rows += "\t\t\t-> " + f.Remedy + "\n"
+				rows += cli.Row("\t\t\t-> %s\n", f.Remedy)
 			}
 		}
 		err = cli.WriteTable(w, rows)

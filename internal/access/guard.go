@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
 // MaxCredentialBytes is the longest credential. A longer one is refused before anything reads it.
@@ -165,16 +167,22 @@ func (g *Guard) IsCheap(credential string) bool {
 var (
 	errTooLong = errors.New("it is too long")
 	errNoForm  = errors.New("it has no form that is accepted here")
-	errSubject = errors.New("its subject is too long, or reserved")
+	errSubject = errors.New("its subject or ID is too long, reserved, or has control characters")
 )
 
+// Revocable reports whether a revocation can name a subject or the ID of a token: others are refused, since nobody could
+// revoke them.
+func Revocable(name string) bool {
+	return len(name) <= MaxSubjectBytes && utf8.ValidString(name) && !strings.ContainsFunc(name, unicode.IsControl)
+}
+
 // Valid returns an error if the principal's credential has ended since it was authenticated, or if its subject is
-// reserved or too long. It only reads memory.
+// reserved or not Revocable. It only reads memory.
 func (g *Guard) Valid(p *Principal) error {
 	switch {
 	case g == nil, p == nil:
 		return nil
-	case len(p.Subject) > MaxSubjectBytes, len(p.Credential) > MaxSubjectBytes, p.Subject == everybody:
+	case !Revocable(p.Subject), !Revocable(p.Credential), p.Subject == everybody:
 		return ErrInvalidCredential.WithCause(errSubject)
 	case hasEnded(p):
 		return ErrExpired

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/access"
@@ -60,7 +58,7 @@ func (r Revocation) check(now time.Time) error {
 	case len(r.Name) == 0 || len(r.Name) > access.MaxSubjectBytes:
 		return invalidRevocation(string(r.Kind), fmt.Sprintf("has %d bytes, it must have from 1 to %d", len(r.Name),
 			access.MaxSubjectBytes))
-	case !utf8.ValidString(r.Name) || strings.ContainsFunc(r.Name, unicode.IsControl):
+	case !access.Revocable(r.Name):
 		return invalidRevocation(string(r.Kind), "has characters that can't be printed")
 	case r.Until.IsZero():
 		return nil

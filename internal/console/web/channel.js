@@ -159,7 +159,8 @@ function Subscribers({ channel, of, cursor, onPage, onChange }) {
             html`<footer>The
             oldest unread message is shown for the ${agesAsked} marks that are the furthest behind.</footer>`}`
       : html`<${Empty} title="Nobody has subscribed."><p>Messages stay until their TTL ends: a subscriber that begins
-          at “earliest” receives them.</p><p><code>tidemark subscribe ${visible(channel)} --subscriber ann --from earliest</code></p>
+          at “earliest” receives them.</p>
+          <p><code>tidemark subscribe ${visible(channel)} --subscriber ann --from earliest</code></p>
             <//>`} />
     ${acted?.how === "seek" && html`<${Seek} channel=${channel} clock=${of.data.clock} onClose=${close}
       onDone=${onChange} of=${all.find((s) => s.name === acted.s.name) ?? acted.s} />`}

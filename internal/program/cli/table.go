@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"fmt"
 	"io"
+	"reflect"
 	"strings"
 	"text/tabwriter"
 	"unicode/utf8"
@@ -14,6 +16,21 @@ const (
 	leastColumn = 8  // the width that a column isn't made narrower than
 	longestWord = 64 // that isn't broken, such as an ID or an address: it is to be copied
 )
+
+// Row returns a row for WriteTable, as fmt.Sprintf does. Tabs and line ends of texts are escaped: only those of the format
+// separate cells and rows.
+func Row(format string, args ...any) string {
+	cells := make([]any, len(args))
+	for i, arg := range args {
+		switch value := reflect.ValueOf(arg); {
+		case value.Kind() == reflect.String:
+			cells[i] = Printable(value.String())
+		default:
+			cells[i] = arg
+		}
+	}
+	return fmt.Sprintf(format, cells...)
+}
 
 // WriteTable writes rows, whose cells are separated by tabs, with aligned columns. Characters of cells that can't be
 // printed are escaped. If w is a terminal and the table is wider than that, cells are broken into several lines between

@@ -68,3 +68,10 @@ func TestReportsArePrintable(t *testing.T) {
 	Terminal{Stderr: &out}.Report("unknown command %s", "\x1b[2J\u202egnp.exe")
 	require.Equal(t, "tidemark: unknown command \\x1b[2J\\u202egnp.exe\n", out.String())
 }
+
+// TestRow: a text can't add cells or rows.
+func TestRow(t *testing.T) {
+	t.Parallel()
+	type named string
+	require.Equal(t, `a\tb\nc`+"\t7\t"+`x\x1b`+"\n", Row("%s\t%d\t%s\n", "a\tb\nc", 7, named("x\x1b")))
+}

@@ -96,7 +96,7 @@ func historyRow(name string, column wire.Column) string {
 	if points == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s\t%s\t%s\t%s\t%s\n", name, last, short(least), short(sum/float64(points)), short(highest))
+	return cli.Row("%s\t%s\t%s\t%s\t%s\n", name, last, short(least), short(sum/float64(points)), short(highest))
 }
 
 // short returns a number with at most four significant digits after the point.

@@ -3,8 +3,10 @@ package commands
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -124,8 +126,14 @@ func parseWhen(text string, now time.Time) (time.Time, error) {
 	return at.UTC(), nil
 }
 
+// keyForm is the form of keys. What has another isn't printed: it is not the answer of a Tidemark service.
+var keyForm = regexp.MustCompile(`^tmk_[0-9A-Za-z_-]+$`)
+
 // print prints a new key.
 func (f *keyFlags) print(t cli.Terminal, created client.CreatedKey) error {
+	if !keyForm.MatchString(created.Text) {
+		return errors.New("the answer has no API key, so it isn't that of a Tidemark service")
+	}
 	if f.json {
 		return cli.WriteLine(t.Stdout, created)
 	}
@@ -191,7 +199,7 @@ func writeKeys(w io.Writer, keys []client.Key, now time.Time) error {
 		if err != nil {
 			return err
 		}
-		rows += fmt.Sprintf("%s\t%s\t%s\t%s\t%s\t%s\n", k.ID, day(k.Created), by, expires, actions,
+		rows += cli.Row("%s\t%s\t%s\t%s\t%s\t%s\n", k.ID, day(k.Created), by, expires, actions,
 			oneLine(k.Description))
 	}
 	return cli.WriteTable(w, rows)

@@ -1,7 +1,6 @@
 package commands
 
 import (
-	"fmt"
 	"io"
 
 	"github.com/tidemark-dev/tidemark/client"
@@ -20,7 +19,7 @@ func (l *list) add(item any, format string, cells ...any) error {
 	if l.asJSON {
 		return cli.WriteLine(l.to, item)
 	}
-	l.rows += fmt.Sprintf(format, cells...)
+	l.rows += cli.Row(format, cells...)
 	return nil
 }
 

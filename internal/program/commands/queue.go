@@ -76,10 +76,10 @@ func writeQueues(w io.Writer, queues []client.Queue) error {
 			return err
 		}
 		if o.Director == matchmaking.DirectorUser {
-			rows += q.Name + "\tof its user\t-\t-\n"
+			rows += cli.Row("%s\tof its user\t-\t-\n", q.Name)
 			continue
 		}
-		rows += fmt.Sprintf("%s\t%s\t%d of %d\t%s\n", q.Name, o.Match.Function, o.Match.Teams, o.Match.TeamSize,
+		rows += cli.Row("%s\t%s\t%d of %d\t%s\n", q.Name, o.Match.Function, o.Match.Teams, o.Match.TeamSize,
 			o.Assigner.Kind)
 	}
 	return cli.WriteTable(w, rows)

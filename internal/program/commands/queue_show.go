@@ -72,7 +72,7 @@ func writeQueue(w io.Writer, d client.QueueDescription) error {
 	if err != nil {
 		return err
 	}
-	err = cli.WriteTable(w, fmt.Sprintf("MATCHED\tCANCELLED\tEXPIRED\tCONFLICTS\n%d\t%d\t%d\t%d\n",
+	err = cli.WriteTable(w, cli.Row("MATCHED\tCANCELLED\tEXPIRED\tCONFLICTS\n%d\t%d\t%d\t%d\n",
 		d.Tickets.MatchFound, d.Tickets.Cancelled, d.Tickets.Expired, d.Conflicts))
 	if err != nil || d.Waiting == nil || d.Waiting.Examined == 0 {
 		return err
@@ -96,9 +96,9 @@ func writeWaiting(w io.Writer, d client.Waiting) error {
 	}
 	rows = "TICKET\tWAIT\tPLAYERS\tOTHERS\tACCEPTS\tACCEPTED BY\tCANDIDATES\n"
 	for _, t := range d.Longest {
-		rows += fmt.Sprintf("%s\t%s\t%d", t.ID, ms(t.WaitMillis), t.Players)
+		rows += cli.Row("%s\t%s\t%d", t.ID, ms(t.WaitMillis), t.Players)
 		if a := t.Acceptance; a != nil {
-			rows += fmt.Sprintf("\t%d\t%d\t%d\t%d\n", a.Others, a.Accepts, a.AcceptedBy, a.Candidates)
+			rows += cli.Row("\t%d\t%d\t%d\t%d\n", a.Others, a.Accepts, a.AcceptedBy, a.Candidates)
 		} else {
 			rows += strings.Repeat("\t-", 4) + "\n"
 		}
@@ -107,7 +107,7 @@ func writeWaiting(w io.Writer, d client.Waiting) error {
 }
 
 func waitRow(name, from, to string, tickets int, waits client.LongestWaits) string {
-	return fmt.Sprintf("%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\n", name, from, to, tickets, ms(waits.P50), ms(waits.P90),
+	return cli.Row("%s\t%s\t%s\t%d\t%s\t%s\t%s\t%s\n", name, from, to, tickets, ms(waits.P50), ms(waits.P90),
 		ms(waits.P99), ms(waits.Max))
 }
 

@@ -130,12 +130,12 @@ func (f *simulateFlags) write(w io.Writer, results []simulated) error {
 			}
 			continue
 		}
-		rows += fmt.Sprintf("%s\t%d\t%d\t%d\t%d", r.Definition, r.Tickets, r.Matches, r.Matched, r.Unmatched)
+		rows += cli.Row("%s\t%d\t%d\t%d\t%d", r.Definition, r.Tickets, r.Matches, r.Matched, r.Unmatched)
 		if r.Matches == 0 {
 			rows += strings.Repeat("\t-", 8)
 		} else {
 			wait, fit := r.WaitMs, r.Fitness
-			rows += fmt.Sprintf("\t%s\t%s\t%s\t%s\t%.4g\t%.4g\t%.4g\t%.4g", ms(wait.P50), ms(wait.P90), ms(wait.P99),
+			rows += cli.Row("\t%s\t%s\t%s\t%s\t%.4g\t%.4g\t%.4g\t%.4g", ms(wait.P50), ms(wait.P90), ms(wait.P99),
 				ms(wait.Max),
 				fit.P50, fit.P90, fit.P99, fit.Max)
 		}

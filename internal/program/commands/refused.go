@@ -45,12 +45,12 @@ minute, and those whose credentials are missing, not valid, or don't grant what 
 func writeRefused(t cli.Terminal, found wire.RecentAccess) error {
 	limited := "LIMITED\tLIMIT\tTIMES\tLAST\n"
 	for _, l := range found.Limited {
-		limited += fmt.Sprintf("%s\t%s=%s of the %s\t%d\t%s ago\n", l.Client, l.Limit, l.Value, l.Of, l.Refusals.Count,
+		limited += cli.Row("%s\t%s=%s of the %s\t%d\t%s ago\n", l.Client, l.Limit, l.Value, l.Of, l.Refusals.Count,
 			ago(l.Refusals.Last))
 	}
 	refused := "REFUSED\tTAKEN FOR\tREQUEST\tWHY\tTIMES\tLAST\n"
 	for _, r := range found.Refused {
-		refused += fmt.Sprintf("%s\t%s\t%s %s\t%s\t%d\t%s ago\n", r.Client, r.Principal, r.Method, oneLine(r.Path), r.Reason,
+		refused += cli.Row("%s\t%s\t%s %s\t%s\t%d\t%s ago\n", r.Client, r.Principal, r.Method, oneLine(r.Path), r.Reason,
 			r.Refusals.Count, ago(r.Refusals.Last))
 	}
 	var failed error

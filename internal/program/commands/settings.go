@@ -46,7 +46,7 @@ func newSettingsList(t cli.Terminal) *cobra.Command {
 			if s.Value != nil {
 				value = fmt.Sprintf("%q", shortened(*s.Value))
 			}
-			rows += fmt.Sprintf("%s\t%s\t%s\n", s.Name, s.Category, value)
+			rows += cli.Row("%s\t%s\t%s\n", s.Name, s.Category, value)
 		}
 		if asJSON {
 			return nil

@@ -92,7 +92,7 @@ func (l *layoutCommand) print(all []shard.DC) error {
 		}
 		for i := range dc.Layout.Starts {
 			in := dc.Layout.Interval(i)
-			rows += fmt.Sprintf("%s\t%d\t%d\t%016x\t%016x\n", dc.Name, dc.Layout.Generation, i, in.First, in.Last)
+			rows += cli.Row("%s\t%d\t%d\t%016x\t%016x\n", dc.Name, dc.Layout.Generation, i, in.First, in.Last)
 		}
 	}
 	switch {

@@ -118,7 +118,7 @@ func (s *shardsStatusCommand) print(all []shard.DC, missing []string) error {
 	rows := "DC\tSHARD\tFIRST KEY\tHOST\tADDRESS\tLOADED\tLEFT\tPINGED\n"
 	for _, dc := range all {
 		for _, h := range dc.Shards {
-			rows += fmt.Sprintf("%s\t%d\t%016x\t%s\n", dc.Name, h.Shard, dc.Layout.Interval(h.Shard).First, holder(h))
+			rows += cli.Row("%s\t%d\t%016x\t", dc.Name, h.Shard, dc.Layout.Interval(h.Shard).First) + holder(h) + "\n"
 		}
 	}
 	if err := cli.WriteTable(s.terminal.Stdout, rows); err != nil {
@@ -141,7 +141,7 @@ func holder(h shard.Holder) string {
 	if h.Loaded {
 		loaded = "yes"
 	}
-	return fmt.Sprintf("%s\t%s\t%s\t%s\t%s", h.Host, h.Address, loaded, h.Left.Round(100*time.Millisecond), last(h))
+	return cli.Row("%s\t%s\t%s\t%s\t%s", h.Host, h.Address, loaded, h.Left.Round(100*time.Millisecond), last(h))
 }
 
 func last(h shard.Holder) string {

@@ -81,7 +81,7 @@ func (s *serviceStatus) write(t cli.Terminal) error {
 		access = "requires credentials"
 	}
 	storage := s.Info.Storage
-	rows := fmt.Sprintf("version\t%s, %s\nredis\t%s %s, %s, durability %s\n", s.Info.Version, access, storage.Product,
+	rows := cli.Row("version\t%s, %s\nredis\t%s %s, %s, durability %s\n", s.Info.Version, access, storage.Product,
 		storage.Version, storage.Kind, storage.Durability.Level)
 	if err := cli.WriteTable(t.Stdout, rows); err != nil {
 		return err
@@ -99,7 +99,7 @@ func writeServers(t cli.Terminal, servers []client.PeerServer) error {
 		if s.MoreLeases > 0 {
 			leases += fmt.Sprintf(" and %d more", s.MoreLeases)
 		}
-		rows += fmt.Sprintf("%s\t%d\t%s\t%s\t%s\t%s ago\t%s\n", s.Host, s.PID, s.Version, strings.Join(s.Listen, " "),
+		rows += cli.Row("%s\t%d\t%s\t%s\t%s\t%s ago\t%s\n", s.Host, s.PID, s.Version, strings.Join(s.Listen, " "),
 			ago(s.StartedAt), ago(s.SeenAt), leases)
 	}
 	if _, err := fmt.Fprintln(t.Stdout); err != nil {
@@ -113,7 +113,7 @@ func ago(at time.Time) time.Duration { return max(0, time.Since(at)).Round(time.
 func writeProblems(t cli.Terminal, problems []client.FoundProblem) error {
 	rows := "SEVERITY\tFOR\tPROBLEM\n"
 	for _, p := range problems {
-		rows += fmt.Sprintf("%s\t%s\t%s\n\t\t-> %s\n", p.Severity, ago(p.Since), p.Text, p.Docs)
+		rows += cli.Row("%s\t%s\t%s\n\t\t-> %s\n", p.Severity, ago(p.Since), p.Text, p.Docs)
 	}
 	if len(problems) == 0 {
 		_, err := fmt.Fprintln(t.Stdout, "\nno problems are known")

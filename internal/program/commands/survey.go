@@ -137,17 +137,17 @@ func WriteReport(w io.Writer, of string, report keyspace.Report) error {
 	keys, bytes := int64(0), int64(0)
 	for _, kind := range report.Kinds {
 		t := kind.TTL
-		rows += fmt.Sprintf("%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\n", kind.Name, kind.Keys, kind.Bytes, t.Minute, t.Hour,
+		rows += cli.Row("%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%d\n", kind.Name, kind.Keys, kind.Bytes, t.Minute, t.Hour,
 			t.Day, t.Month, t.Longer, t.Permanent)
 		keys, bytes = keys+kind.Keys, bytes+kind.Bytes
 		for _, size := range kind.Largest {
-			largest += fmt.Sprintf("%s\t%d\t%s\n", kind.Name, size.Bytes, size.Key)
+			largest += cli.Row("%s\t%d\t%s\n", kind.Name, size.Bytes, size.Key)
 		}
 		for _, text := range kind.Texts() {
 			problems += "! " + text + "\n"
 		}
 	}
-	rows += fmt.Sprintf("all of %s\t%d\t%d\t\t\t\t\t\t\n", of, keys, bytes)
+	rows += cli.Row("all of %s\t%d\t%d\t\t\t\t\t\t\n", of, keys, bytes)
 	if err := cli.WriteTable(w, rows); err != nil {
 		return err
 	}

@@ -50,14 +50,14 @@ func writeWhoami(t cli.Terminal, who wire.Whoami) error {
 	if !who.Expires.IsZero() {
 		expires = who.Expires.UTC().Format(time.RFC3339)
 	}
-	rows := fmt.Sprintf("kind\t%s\nprincipal\t%s\nname\t%s\nactions\t%s\nlimits\t%s\nexpires\t%s\n", who.Kind,
+	rows := cli.Row("kind\t%s\nprincipal\t%s\nname\t%s\nactions\t%s\nlimits\t%s\nexpires\t%s\n", who.Kind,
 		cmp.Or(who.Principal, "none"), cmp.Or(who.Name, "none"), cmp.Or(strings.Join(who.Actions, " "), "none"), cmp.Or(who.Limits, "none"), expires)
 	var grants []json.RawMessage
 	if err := json.Unmarshal(who.Grants, &grants); err != nil {
 		return fmt.Errorf("the grants of the credential: %w", err)
 	}
 	for _, g := range grants {
-		rows += fmt.Sprintf("grant\t%s\n", strings.ReplaceAll(string(g), "\t", " "))
+		rows += cli.Row("grant\t%s\n", strings.ReplaceAll(string(g), "\t", " "))
 	}
 	return cli.WriteTable(t.Stdout, rows)
 }
