@@ -315,7 +315,7 @@ func TestConsoleWithData(t *testing.T) {
 		w.sees("h1", page)
 		w.do(chromedp.WaitNotPresent(chromedp.CSS(`.waiting`)))
 		w.accessible(page)
-		w.picture(strings.ToLower(page), "light")
+		w.picture(strings.ReplaceAll(strings.ToLower(page), " ", "-"), "light")
 	}
 	require.Contains(t, pages, "Shards")
 	w.do(chromedp.Poll[chromedp.Void](`fetch('/v1/queues/demo.teams').then(r => r.json())
