@@ -293,6 +293,21 @@ func TestManyChannelsOfOneKey(t *testing.T) {
 	require.Equal(t, http.StatusNotFound, h.Do("GET", "/v1/channels/999", "", as).Status)
 }
 
+// TestLimitsOfStrays: requests without a route count for their address, whoever sends them.
+func TestLimitsOfStrays(t *testing.T) {
+	t.Parallel()
+	h := servertest.Start(t, func(s *servertest.Setup) {
+		s.Clients.Limits = limits.Options{Addresses: parseLimits(t, "requests=3/h")}
+	})
+	for path, want := range map[string]int{"/nothing": http.StatusNotFound, "/v1/info": http.StatusMethodNotAllowed} {
+		require.Equal(t, want, h.Do("PATCH", path, "").Status, path)
+	}
+	require.Equal(t, http.StatusOK, h.Do("GET", "/v1/info", "").Status)
+	h.Do("GET", "/nothing", "").Problem(http.StatusTooManyRequests, fault.SlugRateLimited)
+	h.Do("PATCH", "/v1/info", "").Problem(http.StatusTooManyRequests, fault.SlugRateLimited)
+	require.Equal(t, http.StatusOK, h.Do("GET", "/livez", "").Status, "probes have no limits")
+}
+
 // TestLimitsOfAddresses: an open service limits addresses. Only a trusted proxy can report a client's address.
 func TestLimitsOfAddresses(t *testing.T) {
 	t.Parallel()

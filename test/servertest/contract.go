@@ -55,7 +55,7 @@ func CheckContract(t testing.TB, method, path string, a Answer) {
 		return
 	}
 	op := operation(doc, method, path)
-	if general := generalAnswer(doc, path, a); general != nil {
+	if general := generalAnswer(doc, method, path, a); general != nil {
 		op = general
 	}
 	request := &http.Request{Method: method, URL: &url.URL{Path: path}}
@@ -77,7 +77,7 @@ func CheckContract(t testing.TB, method, path string, a Answer) {
 }
 
 // generalAnswer returns an operation with one of the answers that any request can get, or nil if a isn't one of them.
-func generalAnswer(doc *openapi3.T, path string, a Answer) *openapi3.Operation {
+func generalAnswer(doc *openapi3.T, method, path string, a Answer) *openapi3.Operation {
 	var name string
 	var slug fault.Slug
 	switch {
@@ -87,6 +87,8 @@ func generalAnswer(doc *openapi3.T, path string, a Answer) *openapi3.Operation {
 		name, slug = "NotFound", fault.SlugNoPath
 	case a.Status == http.StatusMethodNotAllowed:
 		name, slug = "MethodNotAllowed", fault.SlugMethod
+	case a.Status == http.StatusTooManyRequests && operation(doc, method, path).OperationID == "":
+		name, slug = "Limited", fault.SlugRateLimited
 	case a.Status == http.StatusMisdirectedRequest:
 		name, slug = "UnknownHost", fault.SlugUnknownHost
 	case a.Status == http.StatusServiceUnavailable && bytes.Contains(a.Body, []byte(fault.SlugOverloaded)):

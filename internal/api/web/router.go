@@ -228,7 +228,11 @@ func (r *Router) FailUnrouted(match func(*http.Request) bool, fail func(*Call, e
 
 // failUnrouted answers requests for which echo has no route.
 func (r *Router) failUnrouted(err error, ec echo.Context) {
-	r.failStray(ec.Response().Writer, ec.Request(), func() error {
+	request := ec.Request()
+	r.failStray(ec.Response().Writer, request, func() error {
+		if _, limited := r.Count(request.Context(), nil, request.RemoteAddr); limited != nil {
+			return limited
+		}
 		var he *echo.HTTPError
 		if errors.As(err, &he) && (he.Code == http.StatusMethodNotAllowed || he.Code == http.StatusNotFound) {
 			return r.noRoute(ec)
