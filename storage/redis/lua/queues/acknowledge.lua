@@ -3,18 +3,18 @@
 -- it expects. If others have to be assigned, it returns these and changes nothing: the caller repeats the call with
 -- their keys.
 --
--- KEYS[1]   waiting    zset    IDs of waiting tickets, by creation, in microseconds
--- KEYS[2]   expiries   zset    the same IDs, by the ends of their lives, in milliseconds
--- KEYS[3]   proposed   zset    IDs of claimed tickets, by the ends of the claims, in milliseconds
--- KEYS[4]   claims     hash    tokens of the claims, by ID
--- KEYS[5]   outbox     stream  assignments to be published to their channels
--- KEYS[6]   matched    stream  how long the tickets of each match had waited
--- KEYS[7]   stats      hash    counts
--- KEYS[8]   listening  set     IDs of waiting tickets whose assignments have to be published
--- KEYS[9]   backfills  zset    IDs of backfills, by the ends of their lives, in milliseconds
--- KEYS[10]  backfill   hash    the backfill
--- KEYS[11]  match      string  of the tickets that are assigned
--- KEYS[12…] ticket_keys string  of each expected ticket the ticket and its assignment
+-- KEYS[1]    waiting      zset    IDs of waiting tickets, by creation, in microseconds
+-- KEYS[2]    expiries     zset    the same IDs, by the ends of their lives, in milliseconds
+-- KEYS[3]    proposed     zset    IDs of claimed tickets, by the ends of the claims, in milliseconds
+-- KEYS[4]    claims       hash    tokens of the claims, by ID
+-- KEYS[5]    outbox       stream  assignments to be published to their channels
+-- KEYS[6]    matched      stream  how long the tickets of each match had waited
+-- KEYS[7]    stats        hash    counts
+-- KEYS[8]    listening    set     IDs of waiting tickets whose assignments have to be published
+-- KEYS[9]    backfills    zset    IDs of backfills, by the ends of their lives, in milliseconds
+-- KEYS[10]   backfill     hash    the backfill
+-- KEYS[11]   match        string  of the tickets that are assigned
+-- KEYS[12…]  ticket_keys  string  of each expected ticket the ticket and its assignment
 --
 -- ARGV[1]  id        string  the backfill's
 -- ARGV[2]  ttl_ms    int     its life from now on

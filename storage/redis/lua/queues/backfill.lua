@@ -1,8 +1,8 @@
 #!lua flags=no-writes
 -- backfill.lua reads backfills.
 --
--- KEYS[1]  backfills  zset  IDs of backfills, by the ends of their lives, in milliseconds
--- KEYS[2…] backfill_keys hash  the backfills
+-- KEYS[1]   backfills      zset  IDs of backfills, by the ends of their lives, in milliseconds
+-- KEYS[2…]  backfill_keys  hash  the backfills
 --
 -- ARGV[1]  bytes  int     of the contents, at most, unless one has more
 -- ARGV[2…] ids    string  of the backfills, in the order of their keys

@@ -2,14 +2,14 @@
 -- create.lua creates tickets that can be matched, each unless a ticket with its ID exists, in whatever status. It also
 -- removes published entries from the outbox.
 --
--- KEYS[1]  waiting    zset    IDs of waiting tickets, by creation, in microseconds
--- KEYS[2]  expiries   zset    the same IDs, by the ends of their lives, in milliseconds
--- KEYS[3]  proposed   zset    IDs of claimed tickets, by the ends of the claims, in milliseconds
--- KEYS[4]  changes    stream  tickets that were created or cancelled
--- KEYS[5]  outbox     stream  assignments to be published to their channels
--- KEYS[6]  director   string  the lease of the queue's director
--- KEYS[7]  listening  set     IDs of waiting tickets whose assignments have to be published
--- KEYS[8…] ticket_keys       string  of each attempt the ticket and its assignment
+-- KEYS[1]   waiting      zset    IDs of waiting tickets, by creation, in microseconds
+-- KEYS[2]   expiries     zset    the same IDs, by the ends of their lives, in milliseconds
+-- KEYS[3]   proposed     zset    IDs of claimed tickets, by the ends of the claims, in milliseconds
+-- KEYS[4]   changes      stream  tickets that were created or cancelled
+-- KEYS[5]   outbox       stream  assignments to be published to their channels
+-- KEYS[6]   director     string  the lease of the queue's director
+-- KEYS[7]   listening    set     IDs of waiting tickets whose assignments have to be published
+-- KEYS[8…]  ticket_keys  string  of each attempt the ticket and its assignment
 --
 -- ARGV[1]  nudges     string  sharded pub/sub channel of the queue
 -- ARGV[2]  feed       string  sharded pub/sub channel of its director

@@ -2,12 +2,12 @@
 -- delbackfill.lua removes backfills, and releases their associated tickets. It ends early when these are many: the
 -- caller repeats the call with the others. It may run when Redis is out of memory.
 --
--- KEYS[1]  backfills  zset    IDs of backfills, by the ends of their lives, in milliseconds
--- KEYS[2]  proposed   zset    IDs of claimed tickets, by the ends of the claims, in milliseconds
--- KEYS[3]  claims     hash    tokens of the claims, by ID
--- KEYS[4]  director   string  the lease of the queue's director
--- KEYS[5]  changes    stream  tickets that were created, cancelled or released
--- KEYS[6…] backfill_keys hash  the backfills
+-- KEYS[1]   backfills      zset    IDs of backfills, by the ends of their lives, in milliseconds
+-- KEYS[2]   proposed       zset    IDs of claimed tickets, by the ends of the claims, in milliseconds
+-- KEYS[3]   claims         hash    tokens of the claims, by ID
+-- KEYS[4]   director       string  the lease of the queue's director
+-- KEYS[5]   changes        stream  tickets that were created, cancelled or released
+-- KEYS[6…]  backfill_keys  hash    the backfills
 --
 -- ARGV[1]  which   string  "ended": only those whose lives have ended; "new": only those of generation 1; or "all"
 -- ARGV[2]  nudges  string  sharded pub/sub channel of the queue

@@ -1,12 +1,12 @@
 #!lua
 -- handout.lua hands matches out: of each it claims all tickets, or none of them, and creates or changes its backfill.
 --
--- KEYS[1]  waiting    zset    IDs of waiting tickets, by creation, in microseconds
--- KEYS[2]  expiries   zset    the same IDs, by the ends of their lives, in milliseconds
--- KEYS[3]  proposed   zset    IDs of claimed tickets, by the ends of the claims, in milliseconds
--- KEYS[4]  claims     hash    tokens of the claims, by ID
--- KEYS[5]  backfills  zset    IDs of backfills, by the ends of their lives, in milliseconds
--- KEYS[6…] backfill_keys hash    the backfill of each match that has one
+-- KEYS[1]   waiting        zset  IDs of waiting tickets, by creation, in microseconds
+-- KEYS[2]   expiries       zset  the same IDs, by the ends of their lives, in milliseconds
+-- KEYS[3]   proposed       zset  IDs of claimed tickets, by the ends of the claims, in milliseconds
+-- KEYS[4]   claims         hash  tokens of the claims, by ID
+-- KEYS[5]   backfills      zset  IDs of backfills, by the ends of their lives, in milliseconds
+-- KEYS[6…]  backfill_keys  hash  the backfill of each match that has one
 --
 -- ARGV[1]  hold_ms        int  from now to the end of the claims
 -- ARGV[2]  ttl_ms         int  life of a new backfill without an acknowledgement

@@ -2,12 +2,12 @@
 -- prolong.lua extends the lives of backfills that have no tickets to assign, and reads them. It ends early when its
 -- reply is large: the caller repeats the call with the others.
 --
--- KEYS[1]  backfills  zset  IDs of backfills, by the ends of their lives, in milliseconds
--- KEYS[2…] backfill_keys hash  the backfills, at most 1,000
+-- KEYS[1]   backfills      zset  IDs of backfills, by the ends of their lives, in milliseconds
+-- KEYS[2…]  backfill_keys  hash  the backfills, at most 1,000
 --
--- ARGV[1]  ttl_ms  int     their lives from now on
--- ARGV[2]  max_bytes int     bytes of contents after which it ends
--- ARGV[3]  ids     string  of the backfills, in the order of their keys, each after a blank
+-- ARGV[1]  ttl_ms     int     their lives from now on
+-- ARGV[2]  max_bytes  int     bytes of contents after which it ends
+-- ARGV[3]  ids        string  of the backfills, in the order of their keys, each after a blank
 --
 -- Returns {"OK", {value, …}} with the values of at least the first backfill, one backfill after the other: "OK",
 -- expires_ms, generation, created_us, content, persistent, "", and the ID of the match of the tickets that were last

@@ -1,9 +1,9 @@
 #!lua flags=no-writes
 -- states.lua reads what became of tickets.
 --
--- KEYS[1]  waiting   zset    IDs of waiting tickets, by creation, in microseconds
--- KEYS[2]  expiries  zset    the same IDs, by the ends of their lives, in milliseconds
--- KEYS[3…] ticket_keys      string  of each ticket the ticket and its assignment
+-- KEYS[1]   waiting      zset    IDs of waiting tickets, by creation, in microseconds
+-- KEYS[2]   expiries     zset    the same IDs, by the ends of their lives, in milliseconds
+-- KEYS[3…]  ticket_keys  string  of each ticket the ticket and its assignment
 --
 -- ARGV[1…] ids  string  the tickets'
 --

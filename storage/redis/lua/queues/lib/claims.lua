@@ -56,8 +56,8 @@ function claims.ending(found, i, now_ms)
   return ends and tonumber(ends) > now_ms and ends
 end
 
--- conflicts returns three values for each of the tickets first to last that cannot be claimed or assigned: its ID, the reason, and the
--- end of another claim or "". A function returns the last two for ticket i, or nil.
+-- conflicts returns three values for each of the tickets first to last that cannot be claimed or assigned: its ID, the
+-- reason, and the end of another claim or "". A function returns the last two for ticket i, or nil.
 function claims.conflicts(ids, first, last, reason)
   local conflicts = {}
   for i = first, last do
