@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"strconv"
 
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/refusal"
@@ -25,7 +26,10 @@ func causeOf(err error) refusal.Cause {
 	if c, ok := refusal.Of(err); ok {
 		return c
 	}
+	var number *strconv.NumError // of a value that is no number
 	switch {
+	case errors.As(err, &number):
+		return refusal.Cause{Code: codeMalformed, Fault: fault.ErrDamaged}
 	case errors.Is(err, ErrReply), errors.Is(err, topology.ErrReply):
 		return refusal.Cause{Code: codeMalformed}
 	case errors.Is(err, context.Canceled):

@@ -35,13 +35,14 @@ func TestDamagedSessions(t *testing.T) {
 	t.Parallel()
 	h := servertest.Start(t)
 	tokens := []string{}
-	for range 3 {
+	for range 5 {
 		tokens = append(tokens, newSession(h, "ann"))
 	}
-	broken := []string{"{\"a\":\"\x01\"}", "{\"a\":\"\xff\"}"}
+	broken := [][]string{{"device_info", "{\"a\":\"\x01\"}"}, {"device_info", "{\"a\":\"\xff\"}"}, {"created_at", "nan"},
+		{"created_at", "253402300800"}}
 	for key := range h.Keys() {
 		if strings.Contains(key, "session:{") && len(broken) > 0 {
-			h.Redis.Do(t, "HSET", key, "device_info", broken[0])
+			h.Redis.Do(t, append([]string{"HSET", key}, broken[0]...)...)
 			broken = broken[1:]
 		}
 	}
@@ -69,4 +70,20 @@ func TestDamagedTexts(t *testing.T) {
 	}
 	state := servertest.Decode[clientrecords.State](h.Do("GET", "/v1/states/p/i", "").With(http.StatusOK))
 	require.Equal(t, map[string]string{"a": "b\ufffd"}, state.Fields)
+}
+
+// TestDamagedViews: a counter that is no number is reported at once, and isn't tried again.
+func TestDamagedViews(t *testing.T) {
+	t.Parallel()
+	h := servertest.Start(t)
+	h.Do("POST", "/v1/views/q", "").With(http.StatusAccepted)
+	require.Eventually(t, func() bool {
+		return strings.Contains(string(h.Do("GET", "/v1/views/q", "").Body), `"counted":1`)
+	}, servertest.Patience, servertest.Step)
+	for key := range h.Keys() {
+		if strings.Contains(key, "viewed:") {
+			h.Redis.Do(t, "SET", key, "1.5")
+		}
+	}
+	h.Do("GET", "/v1/views?id=q", "").Problem(http.StatusInternalServerError, fault.SlugInternal)
 }

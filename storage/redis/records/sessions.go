@@ -189,7 +189,7 @@ func (s *Sessions) damaged(ctx context.Context, of sessions.Ref) {
 		errDamagedSession)
 }
 
-var errDamagedSession = errors.New("a session has a field that isn't JSON in UTF-8")
+var errDamagedSession = errors.New("a session has a time that is none, or a field that isn't JSON in UTF-8")
 
 // sessionOf decodes the replies of create.lua, check.lua and rotate.lua.
 func sessionOf(reply redis.Reply, of sessions.Ref) (sessions.Session, error) {
@@ -197,13 +197,14 @@ func sessionOf(reply redis.Reply, of sessions.Ref) (sessions.Session, error) {
 		return sessions.Session{}, sessionRefusals.Error(reply)
 	}
 	d := reply.Decoder()
-	found := sessions.Session{ID: of.ID, User: of.User, Username: d.Text(), Created: seconds(d),
-		LastActivity: seconds(d)}
-	var device, auth bool
+	found := sessions.Session{ID: of.ID, User: of.User, Username: d.Text()}
+	var created, active, device, auth bool
+	found.Created, created = seconds(d)
+	found.LastActivity, active = seconds(d)
 	found.Device, device = value(d)
 	found.AuthData, auth = value(d)
 	found.Expires = time.UnixMilli(d.Int64()).UTC()
-	if err := d.End(); err != nil || device && auth {
+	if err := d.End(); err != nil || created && active && device && auth {
 		return found, err
 	}
 	return sessions.Session{}, errDamagedSession
@@ -227,11 +228,13 @@ func sessionsOf(reply redis.Reply, user string, damaged func(id string)) (page [
 	d := reply.Decoder()
 	remaining = d.Texts()
 	for d.More() {
-		session := sessions.Session{ID: d.Text(), User: user, Username: d.Text(), Created: seconds(d),
-			LastActivity: seconds(d)}
-		device, ok := value(d)
-		session.Device, session.Expires = device, time.UnixMilli(d.Int64()).UTC()
-		if !ok {
+		session := sessions.Session{ID: d.Text(), User: user, Username: d.Text()}
+		var created, active, device bool
+		session.Created, created = seconds(d)
+		session.LastActivity, active = seconds(d)
+		session.Device, device = value(d)
+		session.Expires = time.UnixMilli(d.Int64()).UTC()
+		if !created || !active || !device {
 			damaged(session.ID)
 			continue
 		}
@@ -240,10 +243,10 @@ func sessionsOf(reply redis.Reply, user string, damaged func(id string)) (page [
 	return page, remaining, d.End()
 }
 
-func seconds(d *redis.Decoder) time.Time {
+// seconds returns a time. ok is false if it is damaged.
+func seconds(d *redis.Decoder) (at time.Time, ok bool) {
 	at, err := parseSeconds(d.Text())
-	d.Fail(err)
-	return at
+	return at, err == nil
 }
 
 // value returns JSON, or nil if there is none. ok is false if it is damaged.

@@ -150,5 +150,10 @@ func parseSeconds(text string) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, err
 	}
+	if n < 0 || n > lastSecond {
+		return time.Time{}, fmt.Errorf("%d isn't a time in seconds since 1970", n)
+	}
 	return time.Unix(n, 0).UTC(), nil
 }
+
+const lastSecond = 253402300799 // of the year 9999
