@@ -314,7 +314,7 @@ func TestMemory(t *testing.T) {
 		r.set("bob", time.Now())
 		held, early := r.hold(t, "s:ann"), r.login(t, "s:bob")
 		for n := range 20_001 {
-			user := strings.Repeat("x", n%100) + string(rune('a'+n/100))
+			user := strings.Repeat("x", n%100) + string(rune('Ā'+n/100))
 			r.sessions[user] = sessions.Session{User: user, LastActivity: time.Now()}
 			r.login(t, "s:"+user)
 		}
