@@ -94,6 +94,7 @@ func TestConsoleFindStops(t *testing.T) {
 	p := s.proxy()
 	w := browser(t, cuts)(p.url + "/console/channels/large")
 	w.do(chromedp.EmulateViewport(1280, 900))
+	w.sees("dd", "60") // the messages are shown anew once the channel is known
 	w.click("Search")
 	w.field("Text", `"n":3,`)
 	w.do(chromedp.KeyEvent(kb.Enter))
