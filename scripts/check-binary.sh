@@ -4,7 +4,7 @@
 # of all types; those that build the commands of Redis alone have 10 MB.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-max=$((30 << 20)) # bytes
+max=30000000 # bytes, as README.md says
 
 built=$(mktemp -d)
 trap 'rm -rf "$built"' EXIT
