@@ -212,41 +212,41 @@ function Changes({ of: c, at }) {
   const before = useRef();
   const [changes, set] = useState([]);
   useEffect(() => {
-    const told = before.current ? differences(before.current, c) : [];
+    const found = before.current ? differences(before.current, c) : [];
     before.current = c;
-    if (told.length > 0) set(
-      (all) => [...told.map((text, i) => ({ text, at, key: `${at}/${i}` })).reverse(), ...all].slice(0, keptChanges));
+    if (found.length > 0) set(
+      (all) => [...found.map((text, i) => ({ text, at, key: `${at}/${i}` })).reverse(), ...all].slice(0, keptChanges));
   }, [c]);
   return html`<div class="panel-head topped"><h3>Changes</h3><span class="dim">since this page was opened</span></div>
     ${changes.length === 0 ? html`
-      <p class="content dim">None. When nodes come and go, or <code>tidemark shards reshard</code> runs, it is seen
-        here.</p>`
+      <p class="content dim">No changes yet. Nodes that join or leave are listed here, and each step of
+        <code>tidemark shards reshard</code>.</p>`
       : html`<ol class="changes bounded" tabindex="0" aria-label="Changes, the newest first">
           ${changes.map((e) => html`<li key=${e.key}><${Time} at=${e.at} /> <span>${e.text}</span></li>`)}</ol>`}`;
 }
 
 /** differences returns in words what has changed in a cache. */
 function differences(a, b) {
-  const told = [];
+  const changes = [];
   const former = new Map(a.dcs.map((d) => [d.dc, d]));
   for (const d of b.dcs) {
     const was = former.get(d.dc);
     former.delete(d.dc);
     const dc = visible(d.dc);
     if (!was || was.generation !== d.generation) {
-      told.push(`${dc}: a layout of ${plural(d.shards.length, "shard")}, generation ${count(d.generation)}`);
+      changes.push(`${dc}: a layout of ${plural(d.shards.length, "shard")}, generation ${count(d.generation)}`);
     }
     const same = was && was.generation === d.generation;
     d.shards.forEach((s, i) => {
       const old = same ? was.shards[i] : undefined;
       const name = `${dc}, shard ${s.shard}`;
       const kept = old?.held && old.incarnation === s.incarnation;
-      if (s.held && !kept) told.push(`${name}: ${visible(s.host)} claimed it${s.loaded ? " and answers" : ""}`);
-      if (s.held && kept && s.loaded && !old.loaded) told.push(`${name}: ${visible(s.host)} answers`);
-      if (!s.held && old?.held) told.push(`${name}: ${visible(old.host)} no longer holds it`);
+      if (s.held && !kept) changes.push(`${name}: ${visible(s.host)} claimed it${s.loaded ? " and answers" : ""}`);
+      if (s.held && kept && s.loaded && !old.loaded) changes.push(`${name}: ${visible(s.host)} answers`);
+      if (!s.held && old?.held) changes.push(`${name}: ${visible(old.host)} no longer holds it`);
     });
-    if (d.whole && !was?.whole) told.push(`${dc}: all shards answer`);
+    if (d.whole && !was?.whole) changes.push(`${dc}: all shards answer`);
   }
-  for (const dc of former.keys()) told.push(`${visible(dc)}: its layout was removed`);
-  return told;
+  for (const dc of former.keys()) changes.push(`${visible(dc)}: its layout was removed`);
+  return changes;
 }
