@@ -106,9 +106,12 @@ func (c *Config) offsetPort(option string, address *string) error {
 	return nil
 }
 
-// completeOpenMatch turns grpcListen's default off if a service of Open Match has its port.
+// completeOpenMatch turns grpcListen's default off if HTTP or a service of Open Match has its port.
 func (c *Config) completeOpenMatch(found *findings) {
 	found.check(func() error {
+		if found.origins["grpcListen"].defaults && portOf(c.Server.Listen) == portOf(c.GRPC.Listen) {
+			c.GRPC.Listen = ""
+		}
 		for name, address := range c.GRPC.OpenMatch.ByService() {
 			if port := portOf(address); c.GRPC.Listen == "" || port == "0" || port != portOf(c.GRPC.Listen) {
 				continue
@@ -120,7 +123,7 @@ func (c *Config) completeOpenMatch(found *findings) {
 			c.GRPC.Listen = ""
 		}
 		return nil
-	}, "openmatchListen", "grpcListen")
+	}, "listen", "openmatchListen", "grpcListen")
 }
 
 // readNotifications reads the schema of notifications that the table of kinds names.

@@ -345,7 +345,7 @@ func TestServiceLinks(t *testing.T) {
 	}
 }
 
-// TestPortsOfOpenMatch checks that a service of Open Match may have the default port of gRPC.
+// TestPortsOfOpenMatch checks that HTTP or a service of Open Match may have the default port of gRPC.
 func TestPortsOfOpenMatch(t *testing.T) {
 	t.Parallel()
 	c, err := load(t, "openmatchListen: frontend=:50504,query=:50503", nil, nil)
@@ -355,6 +355,12 @@ func TestPortsOfOpenMatch(t *testing.T) {
 	c, err = load(t, "openmatchListen: backend=:50505", nil, nil)
 	require.NoError(t, err)
 	require.Equal(t, "127.0.0.1:50504", c.GRPC.Listen)
+	c, err = load(t, "listen: 127.0.0.1:50504", nil, nil)
+	require.NoError(t, err)
+	require.Empty(t, c.GRPC.Listen)
+	c, err = load(t, "listen: 127.0.0.1:50504\ngrpcListen: 127.0.0.2:50504", nil, nil)
+	require.NoError(t, err)
+	require.Equal(t, "127.0.0.2:50504", c.GRPC.Listen)
 	for text, want := range map[string]string{
 		"openmatchListen: frontend=:50504\ngrpcListen: 127.0.0.1:50504": "openmatchListen: frontend has the port of " +
 			"grpcListen: give it another one, or grpcListen: off",

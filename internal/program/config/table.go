@@ -67,7 +67,8 @@ func serverOptions(c *Config) []option {
 func grpcOptions(c *Config) []option {
 	return []option{
 		define("grpc-listen", "host:port", "127.0.0.1:50504", to(&c.GRPC.Listen, listenOrOff), `
-			Address to listen on for gRPC, as for HTTP; off for none: then gRPC is served on the HTTP port only.`),
+			Address to listen on for gRPC over HTTP/2, as for HTTP; off for none: then gRPC is served on the HTTP port
+			only. It is off by default if listen or a service of openmatch-listen has the port 50504.`),
 		define("grpc-message-bytes", "bytes", "1MiB", to(&c.GRPC.MessageBytes, ParseBytes), `
 			Maximum size of a message in a gRPC call, and so of a ticket with its extensions.`),
 		define("grpc-query-page", "int", "100", to(&c.GRPC.QueryPage, intBetween(10, 10_000)), `
@@ -79,8 +80,7 @@ func grpcOptions(c *Config) []option {
 		define("openmatch-listen", kindList, "", to(&c.GRPC.OpenMatch, openMatchListen), `
 			Ports of Open Match's services, each with gRPC and JSON, such as
 			frontend=:50504,backend=:50505,query=:50503. Each port has one service, health checks, reflection and
-			probes. If one is 50504, grpc-listen is off by default. With a port for backend, the default queue is
-			directed by its user, unless it is defined.`),
+			probes. With a port for backend, the default queue is directed by its user, unless it is defined.`),
 	}
 }
 
