@@ -42,18 +42,24 @@ func TestLimitsOfTheProcess(t *testing.T) {
 			}
 		})
 	}
-	eventually(t, func() bool {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+"/v1/info", http.NoBody)
+	get := func(path string) int {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+path, http.NoBody)
 		require.NoError(t, err)
 		request.Close = true
 		answer, err := http.DefaultClient.Do(request)
 		if err != nil { // the connection gave way to that of a poll, before the request was read
-			return false
+			return 0
 		}
 		require.NoError(t, answer.Body.Close())
-		return answer.StatusCode == http.StatusServiceUnavailable
+		return answer.StatusCode
+	}
+	eventually(t, func() bool { return get("/v1/info") == http.StatusServiceUnavailable })
+	var ready int
+	eventually(t, func() bool {
+		ready = get("/readyz")
+		return ready != 0
 	})
-	require.True(t, s.ready(t))
+	require.Equal(t, http.StatusOK, ready)
 
 	cancel() // the client tries again until then
 	waits.Wait()
