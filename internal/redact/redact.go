@@ -10,11 +10,17 @@ import (
 // Mark replaces a secret.
 const Mark = "xxxxx"
 
+// userInfo is the user and the password in a text that isn't a URL for Go, such as one with several hosts.
+var userInfo = regexp.MustCompile(`://.*@`)
+
 // URL returns a URL with Mark in place of possible passwords and tokens: the password, a user name without one, and the
-// values of the query. A text that isn't a URL stays as it is.
+// values of the query. In a text that isn't a URL for Go, Mark is in place of all between "://" and the last "@".
 func URL(text string) string {
 	u, err := url.Parse(text)
-	if err != nil || u.User == nil && u.RawQuery == "" {
+	switch {
+	case err != nil:
+		return userInfo.ReplaceAllLiteralString(text, "://"+Mark+"@")
+	case u.User == nil && u.RawQuery == "":
 		return text
 	}
 	if u.User != nil {
@@ -41,7 +47,10 @@ func URL(text string) string {
 // InURL reports whether Mark stands for a secret of the URL.
 func InURL(text string) bool {
 	u, err := url.Parse(text)
-	return err == nil && strings.Contains(u.User.String()+"?"+u.RawQuery, Mark)
+	if err != nil {
+		return strings.Contains(userInfo.FindString(text), Mark)
+	}
+	return strings.Contains(u.User.String()+"?"+u.RawQuery, Mark)
 }
 
 // credential matches API keys, tokens of tickets, sessions, verifications and locks, and JSON Web Tokens.

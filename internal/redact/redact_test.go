@@ -16,6 +16,8 @@ func TestURL(t *testing.T) {
 		"127.0.0.1:50503":              "127.0.0.1:50503",
 		"http://u:p@a/b":               "http://u:xxxxx@a/b",
 		"http://token@a/b":             "http://xxxxx@a/b",
+		"redis://u:p@a:1,b":            "redis://xxxxx@a:1,b",
+		"redis://u:p/q@a:1":            "redis://xxxxx@a:1",
 		"https://a/b?token=t&x=&plain": "https://a/b?token=xxxxx&x=xxxxx&xxxxx",
 	} {
 		require.Equal(t, want, redact.URL(address))

@@ -1,16 +1,12 @@
 package config
 
 import (
-	"regexp"
 	"strings"
 
 	"github.com/tidemark-dev/tidemark/internal/matchmaking"
 	"github.com/tidemark-dev/tidemark/internal/redact"
 	"github.com/tidemark-dev/tidemark/internal/wire"
 )
-
-// userInfo is the user and the password in a URL.
-var userInfo = regexp.MustCompile(`://[^/]*@`)
 
 // InForce returns all options of serve as they are written where they come from, without secrets: those of hidden
 // options, of URLs and of queues.
@@ -45,9 +41,7 @@ func (c Config) shown(o option) string {
 		urls = strings.Split(value, ",")
 	}
 	for i, part := range urls {
-		if urls[i] = redact.URL(part); urls[i] == part { // a URL with several hosts is none for Go
-			urls[i] = userInfo.ReplaceAllLiteralString(part, "://"+redact.Mark+"@")
-		}
+		urls[i] = redact.URL(part)
 	}
 	return redact.Credentials(strings.Join(urls, ","))
 }
