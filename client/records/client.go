@@ -42,14 +42,6 @@ func (d *Duration) UnmarshalText(text []byte) error {
 	return err
 }
 
-// durationText returns a duration as the service reads it, or "" for 0.
-func durationText(d time.Duration) string {
-	if d == 0 {
-		return ""
-	}
-	return d.String()
-}
-
 // Kinds returns the table of kinds.
 func (c *Client) Kinds(ctx context.Context) ([]Kind, error) {
 	var answer struct {

@@ -94,11 +94,11 @@ func lostIf(err error) error {
 // client.ErrUnavailable.
 func (c *Client) AcquireLock(ctx context.Context, op, id string, o LockOptions) (Lock, error) {
 	end := time.Now().Add(o.Wait)
-	asked := lockRequest{TTL: durationText(o.TTL), NewToken: "tml_" + rand.Text()}
+	asked := lockRequest{TTL: Duration(o.TTL), NewToken: "tml_" + rand.Text()}
 	for {
 		started := time.Now()
 		wait := max(0, min(time.Until(end), lockWait)).Round(time.Millisecond)
-		asked.Wait = durationText(wait)
+		asked.Wait = Duration(wait)
 		lock, err := c.putLock(ctx, op, id, asked, wait)
 		switch {
 		case err != nil && ctx.Err() != nil:
@@ -125,15 +125,15 @@ func (c *Client) abandonLock(ctx context.Context, op, id, token string) {
 
 // RenewLock makes a lock last for a time from now on; 0: 30 s. Errors: ErrLockLost, ErrInvalidLock.
 func (c *Client) RenewLock(ctx context.Context, op, id, token string, ttl time.Duration) (Lock, error) {
-	return c.putLock(ctx, op, id, lockRequest{Token: token, TTL: durationText(ttl)}, 0)
+	return c.putLock(ctx, op, id, lockRequest{Token: token, TTL: Duration(ttl)}, 0)
 }
 
 // lockRequest asks for a lock, or renews it.
 type lockRequest struct {
-	TTL      string `json:"ttl,omitempty"`
-	Wait     string `json:"wait,omitempty"`     // how long to wait if another holds the lock
-	Token    string `json:"token,omitempty"`    // of the holder: the lock is renewed
-	NewToken string `json:"newToken,omitempty"` // so that a repeat is the same grant
+	TTL      Duration `json:"ttl,omitzero"`
+	Wait     Duration `json:"wait,omitzero"`      // how long to wait if another holds the lock
+	Token    string   `json:"token,omitempty"`    // of the holder: the lock is renewed
+	NewToken string   `json:"newToken,omitempty"` // so that a repeat is the same grant
 }
 
 func (c *Client) putLock(ctx context.Context, op, id string, asked lockRequest, wait time.Duration) (lock Lock,

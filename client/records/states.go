@@ -25,11 +25,11 @@ type StateChange struct {
 type stateChange struct {
 	Fields map[string]string `json:"fields,omitempty"`
 	Remove []string          `json:"remove,omitempty"`
-	TTL    string            `json:"ttl,omitempty"`
+	TTL    Duration          `json:"ttl,omitzero"`
 }
 
 func (s StateChange) body() stateChange {
-	return stateChange{Fields: s.Fields, Remove: s.Remove, TTL: durationText(s.TTL)}
+	return stateChange{Fields: s.Fields, Remove: s.Remove, TTL: Duration(s.TTL)}
 }
 
 // PatchState changes fields of a state, or creates it, and returns it. A repeat changes only the time at which the
