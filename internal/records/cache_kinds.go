@@ -31,7 +31,7 @@ func invalidQuery(format string, args ...any) error {
 	return &e
 }
 
-// Cached is what a kind of cached values has besides other kinds.
+// Cached describes the values of a kind that are cached; other kinds have none.
 type Cached struct {
 	Values      string         // the form of values, such as text; "": json
 	Schema      channel.Schema // of values that are JSON; nil: none

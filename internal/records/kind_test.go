@@ -95,7 +95,7 @@ func checkKey(t require.TestingT, table *records.Table, k *records.Kind, parts [
 	}
 }
 
-// TestQuotes: keys that have what users have typed have no quotes and backslashes, which xargs would take away.
+// TestQuotes checks that quotes and backslashes in a text of a user are escaped in its key: xargs would remove them.
 func TestQuotes(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, `cache_tag:{topic:%22a%27b%5C}`, records.CacheTagKind.Key(`topic:"a'b\`))

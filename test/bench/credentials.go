@@ -30,7 +30,7 @@ type sender struct {
 	rounds  []senderCost
 }
 
-// senderCost is CPU time of the server per publish. extra is what it is more than without a credential.
+// senderCost is CPU time of the server per publish: all of it, and the part that the credential adds.
 type senderCost struct{ all, extra time.Duration }
 
 // highLimits are limits that a user doesn't reach here. Requests count as in any service.

@@ -45,7 +45,7 @@ type light struct {
 	last   error // of a failed call
 }
 
-// lightResult is what a light client has measured.
+// lightResult has the measurements of a light client.
 type lightResult struct {
 	Alone, Attacked time.Duration // p99 of the calls
 	Failed          int

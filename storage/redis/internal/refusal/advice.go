@@ -41,8 +41,8 @@ func Advice(err error) string {
 	return ""
 }
 
-// Adviser explains errors. Its fields are what advice names: as {option}, {user}, {prefix} and {sentinel} in the table,
-// where {credentials} are the options with the user and the password.
+// Adviser explains errors. Its fields replace {option}, {user}, {prefix} and {sentinel} in the table's advice;
+// {credentials} there stands for the options with the user and the password.
 type Adviser struct {
 	Option   string // that holds the URL
 	User     string
