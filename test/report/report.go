@@ -1,5 +1,5 @@
-// Package report has what the pages with measurements share: the description of the machine, quantiles and formats of
-// times, verdicts, and the generated part of a page.
+// Package report has the common parts of the pages with measurements: the description of the machine, quantiles and
+// formats of times, verdicts, and the generated part of a page.
 package report
 
 import (
