@@ -28,9 +28,9 @@ export default function Channel({ params: { channel } }) {
       <span class="space"></span>
       <div class="row-of">${may("publish", channel) &&
           html`<button type="button" class="primary" onClick=${() => open("publish")}>Publish</button>`}
-      ${admin && !missing && html`
-        <button type="button" disabled=${!of.data} onClick=${() => open("purge")}>Purge</button>
-        <button type="button" class="danger" onClick=${() => open("delete")}>Delete</button>`}</div>
+      ${admin && html`
+        <button type="button" disabled=${missing || !of.data} onClick=${() => open("purge")}>Purge</button>
+        <button type="button" class="danger" disabled=${missing} onClick=${() => open("delete")}>Delete</button>`}</div>
     <//>
     ${missing
       ? html`<section class="panel"><${Empty} title="This channel doesn’t exist.">
