@@ -288,6 +288,9 @@ func (c *SessionTracker) Read(ctx context.Context, of sessions.Ref) (sessions.Se
 	}, nil
 }
 
+// Tracks implements credentials.Tracker.
+func (c *SessionTracker) Tracks() bool { return c.client.Tracks() }
+
 // Listen implements credentials.Tracker.
 func (c *SessionTracker) Listen(changed func(of sessions.Ref), lost func()) (stop func()) {
 	return c.client.Listen(tracked.Listener{Lost: lost, Changed: func(key string) {

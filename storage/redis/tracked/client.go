@@ -35,7 +35,8 @@ type Options struct {
 // Client reads keys of one Redis, and reports which of them changed.
 type Client struct {
 	conn   *redis.Conn
-	client rueidis.Client
+	client rueidis.Client // that of conn if Redis doesn't track
+	tracks bool
 	maxAge time.Duration
 
 	mu        sync.RWMutex // held while listeners are called
@@ -52,8 +53,8 @@ type Listener struct {
 	Lost func()
 }
 
-// Open makes the connections of a client to the Redis of conn. Close closes them. Errors: those of Conn.Retry, and
-// rueidis.ErrNoCache for a server without client-side caching.
+// Open makes the connections of a client to the Redis of conn. Close closes them. If Redis refuses client-side caching,
+// that is logged, and the client reads each key from Redis each time. Errors: those of Conn.Retry.
 func Open(ctx context.Context, conn *redis.Conn, o Options) (*Client, error) {
 	if o.Memory <= 0 {
 		o.Memory = DefaultMemory
@@ -62,29 +63,36 @@ func Open(ctx context.Context, conn *redis.Conn, o Options) (*Client, error) {
 		o.MaxAge = DefaultMaxAge
 	}
 	c := &Client{conn: conn, maxAge: o.MaxAge, listeners: map[*Listener]bool{}}
-	err := conn.Retry(ctx, "open client-side caching", func(context.Context) (err error) {
-		c.client, err = conn.Dial(func(r *rueidis.ClientOption) {
-			r.ClientName = "tidemark-tracked"
-			r.DisableCache, r.CacheSizeEachConn = false, o.Memory
-			r.PipelineMultiplex = -1 // one connection to each node, for Settle
-			// Redis tracks each key that is read. The default, OPTIN, would not track one that is read by ASK while its
-			// slot is moving: ASKING takes the place of the command that OPTIN is for.
-			r.ClientTrackingOptions = []string{"OPTOUT"}
-			r.OnInvalidations = c.invalidated
-			r.ClusterOption.ShardsRefreshInterval = refreshEvery
-		})
-		return err
+	client, err := dial(ctx, conn, func(r *rueidis.ClientOption) {
+		r.CacheSizeEachConn = o.Memory
+		r.PipelineMultiplex = -1 // one connection to each node, for Settle
+		r.OnInvalidations = c.invalidated
+		r.ClusterOption.ShardsRefreshInterval = refreshEvery
 	})
-	if err != nil {
+	var refused *RefusedError
+	switch {
+	case errors.As(err, &refused):
+		conn.Logger().WarnContext(ctx, "client-side caching is off: Redis is asked for each read of a cached value, and for "+
+			"each request with a session", "error", refused.Err)
+		c.client = conn.Client()
+	case err != nil:
 		return nil, err
+	default:
+		c.client, c.tracks = client, true
 	}
 	return c, nil
 }
 
+// Tracks reports whether Redis reports changes, and values are kept. Otherwise each key is read from Redis each time,
+// and listeners aren't called.
+func (c *Client) Tracks() bool { return c.tracks }
+
 // Close closes the connections. Listeners are not called any more after it returned.
 func (c *Client) Close() {
 	c.closed.Store(true)
-	c.client.Close()
+	if c.tracks {
+		c.client.Close()
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	clear(c.listeners)
@@ -144,6 +152,9 @@ func (c *Client) GetMany(ctx context.Context, keys []string) ([]Entry, error) {
 		return entries, nil
 	}
 	err := c.conn.Retry(ctx, "get many", func(ctx context.Context) error {
+		if !c.tracks {
+			return c.readMany(ctx, keys, entries)
+		}
 		commands := make([]rueidis.CacheableTTL, len(keys))
 		for i, key := range keys {
 			commands[i] = rueidis.CT(c.get(key), c.maxAge)
@@ -163,10 +174,27 @@ func (c *Client) GetMany(ctx context.Context, keys []string) ([]Entry, error) {
 	return entries, err
 }
 
+// readMany reads strings from Redis.
+func (c *Client) readMany(ctx context.Context, keys []string, entries []Entry) error {
+	commands := make(rueidis.Commands, len(keys))
+	for i, key := range keys {
+		commands[i] = rueidis.Completed(c.get(key))
+	}
+	for i, result := range c.conn.Send(ctx, c.client, commands) {
+		if err := entries[i].decode(result); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Settle returns once the client has received all changes of keys that were made before the call, so that it doesn't
 // return earlier values. It is for a process that reads its own writes. Redis has sent the names of changed keys on the
 // connection on which they are read before it answers there again. Errors: those of Conn.Retry.
 func (c *Client) Settle(ctx context.Context, keys ...string) error {
+	if !c.tracks {
+		return nil // nothing is kept
+	}
 	return c.conn.Retry(ctx, "settle", func(ctx context.Context) error {
 		commands := make(rueidis.Commands, len(keys))
 		for i, key := range keys {

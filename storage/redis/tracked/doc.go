@@ -13,7 +13,9 @@
 // another node of a Cluster, and it is created there, the answer can be 2 seconds old. No answer is older than
 // Options.MaxAge.
 //
-// A Redis that is out of memory can't track keys; they are then read from it each time.
+// A Redis that is out of memory can't track keys; they are then read from it each time. So are those of a Redis that
+// refuses client-side caching, since it doesn't speak RESP3, or has no CLIENT TRACKING or no transactions, as some hosted
+// services: see Client.Tracks.
 //
 // Redis's user needs CLIENT|TRACKING, MULTI, EXEC, ECHO, PTTL, GET and HGETALL. Everything may be used by many
 // goroutines.

@@ -166,3 +166,54 @@ func TestFullRedis(t *testing.T) {
 	r.do("DEL", "k")
 	require.False(t, r.get("k").Found)
 }
+
+// A Redis that refuses a part of client-side caching is read each time: what it has now is answered.
+func TestRefused(t *testing.T) {
+	t.Parallel()
+	user := func(rule string) []string {
+		return []string{"ACL", "SETUSER", "svc", "on", ">secret", "~*", "&*", "+@all", rule}
+	}
+	for name, c := range map[string]struct {
+		args []string // of the server
+		user []string // command that makes one
+		says string
+	}{
+		"RESP3":           {[]string{"--rename-command", "HELLO", ""}, nil, "RESP3"},
+		"CLIENT":          {[]string{"--rename-command", "CLIENT", ""}, nil, "unknown command 'CLIENT'"},
+		"MULTI":           {[]string{"--rename-command", "MULTI", ""}, nil, "unknown command 'MULTI'"},
+		"EXEC":            {[]string{"--rename-command", "EXEC", ""}, nil, "unknown command 'EXEC'"},
+		"CLIENT TRACKING": {nil, user("-client|tracking"), "'client|tracking'"},
+		"rights to MULTI": {nil, user("-multi"), "'multi'"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := redistest.Start(t, redistest.Options{Args: c.args})
+			url := n.URL()
+			if c.user != nil {
+				require.NoError(t, n.Do(t, c.user...).Error())
+				url = "redis://svc:secret@" + n.Addr()
+			}
+			conn := storetest.Connect(t, redis.Options{URL: url, KeyPrefix: "p:"})
+			var refused *tracked.RefusedError
+			require.ErrorAs(t, tracked.Check(t.Context(), conn), &refused)
+			require.ErrorContains(t, refused, c.says)
+			require.NotContains(t, refused.Error(), "ClientOption", "advice for programmers")
+			r := open(t, conn, tracked.Options{})
+			require.False(t, r.Tracks())
+			require.Equal(t, tracked.Entry{}, r.get("a"))
+			for _, value := range []string{"1", "2"} {
+				r.do("SET", "a", value)
+				require.Equal(t, tracked.Entry{Found: true, Bytes: []byte(value)}, r.get("a"))
+			}
+			r.do("HSET", "h", "f", "v")
+			fields, _, err := r.HGetAll(t.Context(), "h")
+			require.NoError(t, err)
+			require.Equal(t, map[string]string{"f": "v"}, fields)
+			require.NoError(t, r.Settle(t.Context(), "a"))
+			r.Close()
+			require.NoError(t, conn.Ready(t.Context()), "the connection is not the client's to close")
+		})
+	}
+	conn, _ := storetest.Standalone(t)
+	require.NoError(t, tracked.Check(t.Context(), conn))
+}

@@ -24,6 +24,9 @@
 // While the connection to the storage is lost, changes are not reported. The memory is then cleared: a session is read
 // at its next request or, if requests wait with it, as soon as the storage answers. Until then those continue to wait,
 // and new requests fail as unavailable.
+//
+// A storage that can't report changes is read for each request, and every 5 seconds for each session with which requests
+// wait.
 package credentials
 
 import (
@@ -64,6 +67,8 @@ type Tracker interface {
 	// Read returns a session, without its Device and AuthData. Its next change is reported. Errors:
 	// sessions.ErrNotFound, and those of the storage.
 	Read(ctx context.Context, of sessions.Ref) (sessions.Session, error)
+	// Tracks reports whether changes are reported. Otherwise Listen does nothing.
+	Tracks() bool
 	// Listen calls changed after a session that was read has changed or ended, and lost when changes may have been
 	// missed, until stop is called. Both must return soon.
 	Listen(changed func(of sessions.Ref), lost func()) (stop func())
@@ -267,9 +272,13 @@ func (c *Credentials) keep(of sessions.Ref, s sessions.Session, fresh bool) *kno
 	for _, k := range all {
 		k.update(s, c.o.Service.Rules().TTL)
 	}
-	if ending := !s.Expires.IsZero() && time.Until(s.Expires) < retryAfter; fresh && !ending {
+	switch ending := !s.Expires.IsZero() && time.Until(s.Expires) < retryAfter; {
+	case ending:
+	case fresh:
 		c.valid.Add(of, all[0])
 		delete(c.doubted, of)
+	case !c.o.Tracker.Tracks():
+		delete(c.doubted, of) // until it is polled again
 	}
 	return all[0]
 }
@@ -356,6 +365,8 @@ const (
 	readAtOnce = 1024
 	// readTime limits the read of one session: on a Cluster the node of another session may answer.
 	readTime = time.Second
+	// pollEvery is how often sessions with which requests wait are read from a storage that doesn't report changes.
+	pollEvery = 5 * time.Second
 	// retryAfter is the pause after a failure before the remaining sessions are read again.
 	retryAfter = 250 * time.Millisecond
 )
@@ -363,13 +374,23 @@ const (
 // Run keeps sessions in memory and ends requests that wait with sessions that are revoked, until ctx ends. It returns
 // nil.
 func (c *Credentials) Run(ctx context.Context) error {
-	defer c.o.Tracker.Listen(c.change, c.lose)()
-	c.listen(true)
-	defer c.listen(false)
+	var doubtAll <-chan time.Time // of a storage that doesn't report changes
+	if c.o.Tracker.Tracks() {
+		defer c.o.Tracker.Listen(c.change, c.lose)()
+		c.listen(true)
+		defer c.listen(false)
+	} else {
+		ticker := time.NewTicker(pollEvery)
+		defer ticker.Stop()
+		doubtAll = ticker.C
+	}
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-doubtAll:
+			c.lose()
+			continue
 		case <-c.wake:
 		}
 		if c.review(ctx) {

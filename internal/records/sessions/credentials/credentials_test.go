@@ -30,6 +30,7 @@ type storage struct {
 	checks   int
 	err      error
 	reading  func() // is called while a session is read
+	silent   bool   // changes aren't reported
 	changed  func(of sessions.Ref)
 	lost     func()
 }
@@ -82,6 +83,8 @@ func (s *storage) Read(_ context.Context, of sessions.Ref) (sessions.Session, er
 	return found, nil
 }
 
+func (s *storage) Tracks() bool { return !s.silent }
+
 func (s *storage) Listen(changed func(of sessions.Ref), lost func()) (stop func()) {
 	s.changed, s.lost = changed, lost
 	return func() {}
@@ -96,7 +99,16 @@ func (s *storage) set(user string, active time.Time) {
 		delete(s.sessions, user)
 	}
 	s.mu.Unlock()
-	s.changed(sessions.Ref{User: user, ID: "id of " + user})
+	if !s.silent {
+		s.changed(sessions.Ref{User: user, ID: "id of " + user})
+	}
+}
+
+// count returns the number of reads.
+func (s *storage) count() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.reads
 }
 
 func (s *storage) fail(err error) {
@@ -115,8 +127,14 @@ type rig struct {
 // run runs a test in a bubble, with a guard whose credentials are kept up to date.
 func run(t *testing.T, test func(t *testing.T, r *rig)) {
 	t.Helper()
+	runOn(t, &storage{}, test)
+}
+
+// runOn is run with a storage without sessions.
+func runOn(t *testing.T, s *storage, test func(t *testing.T, r *rig)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		s := &storage{sessions: map[string]sessions.Session{}}
+		s.sessions = map[string]sessions.Session{}
 		grants, err := access.ParseGrants([]byte(`[{"actions":["subscribe"],"channels":["notifications:{sub}"]}]`))
 		require.NoError(t, err)
 		cached := credentials.New(credentials.Options{Service: s, Tracker: s, Grants: grants,
@@ -241,6 +259,26 @@ func TestRevokedMeanwhile(t *testing.T) {
 		r.mu.Unlock()
 		<-cay.Done()
 		require.ErrorIs(t, context.Cause(cay), access.ErrRevoked, "it is read until it doesn't change")
+	})
+}
+
+// TestStorageWithoutReports: each request reads its session, and those that wait end some seconds after their session.
+func TestStorageWithoutReports(t *testing.T) {
+	t.Parallel()
+	runOn(t, &storage{silent: true}, func(t *testing.T, r *rig) {
+		r.set("ann", time.Now())
+		r.set("bob", time.Now())
+		ann, bob := r.hold(t, "s:ann"), r.hold(t, "s:bob")
+		synctest.Wait()
+		before := r.count()
+		<-time.After(time.Minute)
+		require.LessOrEqual(t, r.count()-before, 2*13, "a read of each every five seconds")
+		r.set("ann", time.Time{})
+		r.refused(t, "s:ann", access.ErrInvalidCredential)
+		<-ann.Done()
+		require.ErrorIs(t, context.Cause(ann), access.ErrRevoked)
+		require.NoError(t, bob.Err())
+		require.Zero(t, r.cached.Counts().Known)
 	})
 }
 
