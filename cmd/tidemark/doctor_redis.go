@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"strings"
 	"time"
 
 	"github.com/tidemark-dev/tidemark/internal/program/config"
@@ -50,7 +49,10 @@ func checkRedis(ctx context.Context, c config.Config, server another) []finding 
 	k.confirmations(confirmationsOf(c, server.of), s.Durability)
 	k.cluster(s, found)
 	for _, p := range found.Primaries {
-		k.primary(p, s.Durability.MaxMemoryBytes)
+		k.primary(c, conn.User(), p, s.Durability.MaxMemoryBytes)
+	}
+	if server.of != "tickets" {
+		k.caching(ctx, conn)
 	}
 	if err := conn.Ready(ctx); err != nil {
 		k.failed("writes", err)
@@ -65,8 +67,7 @@ func checkRedis(ctx context.Context, c config.Config, server another) []finding 
 
 // failed adds a failure, with the remedy that its error has.
 func (k *checks) failed(check string, err error) {
-	remedy := diagnose.Advice(err)
-	text := strings.TrimSuffix(err.Error(), "; "+remedy)
+	text, remedy := diagnose.Explanation(err)
 	if errors.Is(err, redis.ErrOptions) {
 		check, remedy = checkOptions, "correct the option"
 	}
@@ -77,8 +78,12 @@ func (k *checks) failed(check string, err error) {
 func (k *checks) durability(of another, s storage.Description) {
 	d, cache := s.Durability, of.kept() == ""
 	o := fine
-	if !cache && d.Level != storage.DurableAlways && d.Level != storage.DurableEverysec {
-		o = warning
+	switch d.Level {
+	case storage.DurableMemory, storage.DurableSnapshot:
+		if !cache {
+			o = warning
+		}
+	case storage.DurableAlways, storage.DurableEverysec, storage.DurableUnknown: // the last one can't be changed here
 	}
 	k.add(o, "persistence", "set appendonly yes and appendfsync everysec in Redis", "%s: %s", d.Level, meaning(d.Level))
 	evicts, known := d.Evicts()
@@ -115,16 +120,12 @@ func (k *checks) cluster(s storage.Description, found diagnose.Examination) {
 }
 
 // primary checks a primary.
-func (k *checks) primary(p diagnose.Primary, maxMemory int64) {
+func (k *checks) primary(c config.Config, user string, p diagnose.Primary, maxMemory int64) {
 	if p.Err != nil {
 		k.failed("node", p.Err)
 		return
 	}
-	if p.Grant != "" {
-		k.add(failure, "rights", "run in Redis as an administrator: "+p.Grant, "%s: the user lacks rights", p.Address)
-	} else {
-		k.add(fine, "rights", "", "%s: the user has all rights that are needed", p.Address)
-	}
+	k.abilities(c, user, p)
 	o := fine
 	if maxMemory > 0 && float64(p.UsedBytes) > memoryFilled*float64(maxMemory) {
 		o = warning
@@ -158,10 +159,11 @@ func (k *checks) shared(ctx context.Context, c config.Config, conn *redis.Conn) 
 	}
 	defer store.Close()
 	n, err := store.CountReceiptKeys(ctx)
+	_, advice := diagnose.Explanation(err)
 	switch {
 	case len(c.Receipts.Keys) > 0:
 		k.add(fine, "receipt keys", "", "%d of the configuration", len(c.Receipts.Keys))
-	case err != nil && diagnose.Advice(err) == "":
+	case err != nil && advice == "":
 		k.add(failure, "receipt keys", "if no service uses this Redis, delete the key, or set --key-prefix", "%v", err)
 	case err != nil:
 		k.failed("receipt keys", err)

@@ -221,7 +221,7 @@ func (e *examiner) examineRedis(ctx context.Context, i int, server examined) []o
 		if p.Err != nil {
 			state.Primaries[i].Error = printable(p.Err.Error())
 		}
-		k.primary(p, limit)
+		k.primary(e.config, server.conn.User(), p, limit)
 	}
 	return problemsOf(k.found)
 }

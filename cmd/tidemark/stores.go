@@ -62,6 +62,9 @@ func openStores(ctx context.Context, c config.Config, needs storeNeeds) (stores,
 	if err := ofChannels.mustKeep(ctx, s.storage, needs.log); err != nil {
 		return stores{}, err
 	}
+	if err := mustBeAble(ctx, c, ofChannels.of, conn, needs.log); err != nil {
+		return stores{}, fmt.Errorf("redis: %w", err)
+	}
 	if s.receipts, err = openReceipts(ctx, c, s.channels, needs.parts); err != nil {
 		return stores{}, err
 	}
@@ -201,21 +204,29 @@ func (a another) connect(ctx context.Context, c config.Config, o redis.Options, 
 	if err != nil {
 		return nil, found, fmt.Errorf("look at the storage of %s: %w", a.of, err)
 	}
+	if a.replica {
+		return conn, found, nil // it is only read
+	}
+	if err := mustBeAble(ctx, c, a.of, conn, needs.log); err != nil {
+		return nil, found, fmt.Errorf("%s: %w", a.key, err)
+	}
 	return conn, found, nil
 }
 
 // readReplicas returns the options to read from replicas of the Redis of o, or nil if tickets are read from the
 // primary.
 func readReplicas(m config.Matchmaking, o redis.Options) *redis.Options {
-	switch m.ReadReplicas {
-	case "", "off":
+	switch {
+	case !readsReplicas(m):
 		return nil
-	case "on":
-	default:
+	case m.ReadReplicas != "on":
 		o.URL, o.Sentinel = m.ReadReplicas, redis.Sentinel{}
 	}
 	return &o
 }
+
+// readsReplicas reports whether tickets are read from replicas.
+func readsReplicas(m config.Matchmaking) bool { return m.ReadReplicas != "" && m.ReadReplicas != "off" }
 
 // ready returns an error unless all Redis, and the notification path, answer. Its OutOfReach names those that don't.
 func (s stores) ready(ctx context.Context) error {

@@ -14,18 +14,20 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/topology"
 )
 
-// newEnough reports whether a server can run the scripts: Redis 7.0 or newer, or Valkey, which was forked from 7.2.
+// newEnough reports whether a server can run the scripts: Redis 7.0 or newer, Valkey, which was forked from 7.2, or
+// another one that claims to be such a Redis.
 func newEnough(i topology.Info) bool {
-	_, version := product(i)
-	major, _, _ := strings.Cut(version, ".")
+	major, _, _ := strings.Cut(cmp.Or(i["valkey_version"], i["redis_version"]), ".")
 	number, err := strconv.Atoi(major)
 	return err == nil && number >= 7
 }
 
-// product returns the name and version of a server. Valkey also claims to be Redis 7.2.4.
+// product returns the name and version of a server. Others also claim to be a version of Redis.
 func product(i topology.Info) (name, version string) {
-	if v := i["valkey_version"]; v != "" {
-		return "valkey", v
+	for _, name := range []string{"valkey", "dragonfly", "garnet", "kvrocks"} {
+		if v := i[name+"_version"]; v != "" {
+			return name, v
+		}
 	}
 	return "redis", i["redis_version"]
 }

@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -93,6 +94,7 @@ func (c *Conn) checkReady(ctx context.Context) error {
 func outOfReach(parts []part, errs []error) error {
 	var first *fault.Error
 	var slots []string
+	var causes []error
 	for i, err := range errs {
 		if err == nil {
 			continue
@@ -101,6 +103,7 @@ func outOfReach(parts []part, errs []error) error {
 		if !errors.As(err, &f) {
 			f = fault.ErrUnavailable.WithCause(err)
 		}
+		causes = append(causes, cmp.Or(f.Cause, err)) // the error of all has the text for clients
 		if first == nil || first.Detail == fault.ErrUnavailable.Detail {
 			first = f
 		}
@@ -111,7 +114,7 @@ func outOfReach(parts []part, errs []error) error {
 	if first == nil {
 		return nil
 	}
-	failed := first.WithCause(errors.Join(errs...))
+	failed := first.WithCause(errors.Join(causes...))
 	failed.OutOfReach = slots
 	return failed
 }

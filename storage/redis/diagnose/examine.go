@@ -1,12 +1,10 @@
 package diagnose
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -30,7 +28,7 @@ type Primary struct {
 	Address     string
 	UsedBytes   int64
 	Replicas    int
-	Grant       string        // the command that gives the user the rights that it lacks; empty: it has all
+	Lacks       []Lack        // abilities that it, or the user, lacks
 	Latency     time.Duration // median of some PINGs
 	ClockOffset time.Duration // its clock less that of this machine, to half of a round trip
 	Err         error         // why it could not be examined
@@ -49,10 +47,9 @@ func Examine(ctx context.Context, c *redis.Conn) (found Examination, err error) 
 		return found, c.Failure(ctx, "examine", err)
 	}
 	found.Primaries = make([]Primary, len(nodes))
-	bulk := c.Bulk().Nodes()
 	var examining sync.WaitGroup
 	for i, n := range nodes {
-		examining.Go(func() { found.Primaries[i] = examine(ctx, c, n, cmp.Or(bulk[n.Address], c.Bulk())) })
+		examining.Go(func() { found.Primaries[i] = examine(ctx, c, n) })
 	}
 	examining.Wait()
 	if c.Client().Mode() != rueidis.ClientModeCluster {
@@ -66,20 +63,15 @@ func Examine(ctx context.Context, c *redis.Conn) (found Examination, err error) 
 	return found, nil
 }
 
-// examine examines a node. bulk has connections to it that can be dedicated.
-func examine(ctx context.Context, c *redis.Conn, n topology.Node, bulk rueidis.Client) Primary {
+func examine(ctx context.Context, c *redis.Conn, n topology.Node) Primary {
 	p := Primary{Address: n.Address, UsedBytes: n.Info.Number("used_memory"),
 		Replicas: int(n.Info.Number("connected_slaves"))}
 	var failures [3]error
-	var rules []string
 	p.Latency, failures[0] = latency(ctx, n.Client)
 	p.ClockOffset, failures[1] = clockOffset(ctx, n.Client)
-	rules, failures[2] = missingRights(ctx, c.Prefix(), bulk)
-	if len(rules) > 0 {
-		p.Grant = fmt.Sprintf("ACL SETUSER %s %s", c.User(), strings.Join(rules, " "))
-	}
+	p.Lacks, failures[2] = findLacks(ctx, c, n)
 	for i, err := range failures {
-		if refusal.Is(err, refusal.NoPermission) { // named by Grant
+		if cause, _ := refusal.Of(err); cause.NoCommand || cause.Code == refusal.NoPermission { // one of Lacks
 			failures[i] = nil
 		}
 	}

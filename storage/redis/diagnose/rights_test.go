@@ -2,10 +2,6 @@ package diagnose_test
 
 import (
 	"context"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -21,56 +17,8 @@ import (
 
 func TestMain(m *testing.M) { redistest.Main(m) }
 
-// optionalRights are the rights that docs/deployment.md lists for single options and commands.
-var optionalRights = []string{"dbsize", "scan", "type", "memory|usage", "hsetnx", "unlink", "publish", "cluster|nodes"}
-
-// indirectRights are the rights for commands that no script and no builder names.
-var indirectRights = []string{"eval", "evalsha", "eval_ro", "evalsha_ro", "cluster|shards", "ssubscribe",
-	"sunsubscribe", "multi", "exec"}
-
-// TestRightsAreUsed: the rights are those for the commands of all scripts and of all stores, and no others.
-func TestRightsAreUsed(t *testing.T) {
-	t.Parallel()
-	used := map[string]bool{}
-	script := regexp.MustCompile(`redis\.p?call\('([A-Z]+)'(?:, '(STREAM)')?|\b(?:call|may)\('([A-Z]+)'`)
-	builder := regexp.MustCompile(`\bB\(\)\.([A-Z][A-Za-z]+)\(`)
-	require.NoError(t, filepath.WalkDir("..", func(path string, _ fs.DirEntry, err error) error {
-		pattern := builder
-		switch {
-		case err != nil, strings.HasSuffix(path, "_test.go"), strings.Contains(path, "storetest"):
-			return err
-		case strings.HasSuffix(path, ".lua"):
-			pattern = script
-		case !strings.HasSuffix(path, ".go"):
-			return nil
-		}
-		text, err := os.ReadFile(path)
-		require.NoError(t, err)
-		for _, name := range pattern.FindAllStringSubmatch(string(text), -1) {
-			used[strings.ToLower(strings.Join(name[1:], ""))] = true
-		}
-		return nil
-	}))
-	is := func(right string) bool {
-		return used[strings.ReplaceAll(right, "|", "")] || slices.Contains(indirectRights, right)
-	}
-	var granted []string
-	for _, rule := range diagnose.Rights("") {
-		if right, ok := strings.CutPrefix(rule, "+"); ok && right != "@connection" {
-			require.True(t, is(right), "nothing uses %s", right)
-			granted = append(granted, right)
-		}
-	}
-	for _, right := range append(granted, optionalRights...) {
-		delete(used, strings.ReplaceAll(right, "|", ""))
-	}
-	for _, command := range []string{"ping", "arbitrary", "xinfo", "client", "clientcaching", "clienttracking"} {
-		delete(used, command)
-	}
-	require.Empty(t, used, "no right is for these commands")
-}
-
-// TestExamineRights: Examine names exactly the rights that a user lacks, and writes nothing.
+// TestExamineRights: Examine names exactly the rights that a user lacks, with what doesn't work without them, and writes
+// nothing.
 func TestExamineRights(t *testing.T) {
 	t.Parallel()
 	n := redistest.Start(t, redistest.Options{})
@@ -79,30 +27,112 @@ func TestExamineRights(t *testing.T) {
 	}
 	rights := diagnose.Rights("mm1:")
 	set("all", rights...)
-	for name, lacks := range map[string][]string{
-		"all": nil, "keys": {"~mm1:*"}, "topics": {"&mm1:*"}, "three": {"+hget", "+time", "+xinfo|stream"},
+	for name, c := range map[string]struct{ lacks, abilities []string }{
+		"all":    {nil, nil},
+		"keys":   {[]string{"~mm1:*"}, []string{"channels"}},
+		"topics": {[]string{"&mm1:*"}, []string{"channels"}},
+		"three": {[]string{"+time", "+hget", "+xinfo|stream"}, []string{"scripts", "API keys", "matchmaking", "records",
+			"read tier"}},
+		"transactions": {[]string{"+multi"}, []string{"client-side caching"}},
+		"durability":   {[]string{"+config|get"}, []string{"durability"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if len(lacks) > 0 {
-				set(name, slices.DeleteFunc(slices.Clone(rights), func(r string) bool { return slices.Contains(lacks, r) })...)
+			if len(c.lacks) > 0 {
+				set(name, slices.DeleteFunc(slices.Clone(rights), func(r string) bool { return slices.Contains(c.lacks, r) })...)
 			}
-			c := storetest.Connect(t, redis.Options{URL: "redis://" + name + ":secret@" + n.Addr(), KeyPrefix: "mm1:"})
-			found, err := diagnose.Examine(t.Context(), c)
+			conn := storetest.Connect(t, redis.Options{URL: "redis://" + name + ":secret@" + n.Addr(),
+				KeyPrefix: "mm1:"})
+			found, err := diagnose.Examine(t.Context(), conn)
 			require.NoError(t, err)
 			require.Len(t, found.Primaries, 1)
 			require.NoError(t, found.Primaries[0].Err)
-			want := ""
-			if len(lacks) > 0 {
-				want = "ACL SETUSER " + name + " " + strings.Join(lacks, " ")
+			var rules, abilities []string
+			for _, l := range found.Primaries[0].Lacks {
+				require.Empty(t, l.Commands)
+				rules, abilities = append(rules, l.Rules...), append(abilities, string(l.Ability))
 			}
-			require.Equal(t, want, found.Primaries[0].Grant)
+			slices.Sort(rules)
+			slices.Sort(c.lacks)
+			require.Equal(t, c.lacks, slices.Compact(rules))
+			require.Equal(t, c.abilities, abilities)
 			require.Positive(t, found.Primaries[0].Latency)
 			size, err := n.Do(t, "DBSIZE").AsInt64()
 			require.NoError(t, err)
 			require.Zero(t, size)
 		})
 	}
+}
+
+// TestLackingCommands: Redis has renamed commands. Whoever starts a service learns what doesn't work, and whether it can.
+func TestLackingCommands(t *testing.T) {
+	t.Parallel()
+	const works = "works" // in place of an error
+	for command, c := range map[string]struct {
+		needed bool
+		says   string
+		ready  string // the error of a check of all that scripts rest on
+	}{
+		"CONFIG":     {false, "Redis has no CONFIG GET: how Redis writes to disk isn't known", works},
+		"WAIT":       {false, "Redis has no WAIT: channel-replicas and ticket-replicas can't be used", works},
+		"EVALSHA_RO": {false, "Redis has no EVALSHA_RO: tickets-read-replicas can't be used", works},
+		"MULTI": {false, "Redis has no MULTI: Redis is asked for each read of a cached value, and for each request with a " +
+			"session", works},
+		"EXEC": {false, "Redis has no EXEC: Redis is asked for each read of a cached value, and for each request with a " +
+			"session", works},
+		"XADD": {false, "Redis has no XADD: API keys made at run time, revocations and quotas don't work; matchmaking " +
+			"doesn't work", works},
+		"TIME":       {true, "Redis has no TIME: the service doesn't work", "Redis lacks a command"},
+		"GETRANGE":   {true, "Redis has no GETRANGE: the service doesn't work; matchmaking", works},
+		"CLUSTER":    {false, "", works},
+		"SSUBSCRIBE": {false, "", "unknown command 'SSUBSCRIBE'"},
+	} {
+		t.Run(command, func(t *testing.T) {
+			t.Parallel()
+			n := redistest.Start(t, redistest.Options{Args: []string{"--rename-command", command, ""}})
+			conn := storetest.Connect(t, redis.Options{URL: n.URL()})
+			lacks, err := diagnose.Check(t.Context(), conn)
+			if c.says == "" && c.ready != works {
+				require.ErrorContains(t, err, c.ready)
+				return
+			}
+			require.NoError(t, err)
+			if c.says == "" {
+				require.Empty(t, lacks)
+				return
+			}
+			require.Contains(t, diagnose.Describe(lacks), c.says)
+			require.Equal(t, c.needed, slices.ContainsFunc(lacks, func(l diagnose.Lack) bool { return l.Needed }))
+			require.Contains(t, diagnose.Remedy("svc", lacks), "rename-command")
+			found, err := diagnose.Examine(t.Context(), conn)
+			require.NoError(t, err)
+			require.NoError(t, found.Primaries[0].Err)
+			require.Equal(t, lacks, found.Primaries[0].Lacks)
+			if err := conn.Ready(t.Context()); c.ready == works {
+				require.NoError(t, err)
+			} else {
+				require.ErrorContains(t, err, c.ready)
+			}
+		})
+	}
+}
+
+// TestUndeclaredKeys: a server lets a script use only the keys that its call declares, as Dragonfly does by default.
+func TestUndeclaredKeys(t *testing.T) {
+	t.Parallel()
+	proxy := redistest.NewProxy(t, redistest.Standalone(t))
+	proxy.Fail(func(command []string) string {
+		if strings.HasPrefix(command[0], "EVAL") && len(command) > 3 && strings.Contains(command[3], "tidemark.ready") {
+			return "ERR Error running script: @user_script:13: script tried accessing undeclared key, key: x"
+		}
+		return ""
+	})
+	conn := storetest.Connect(t, redis.Options{URL: proxy.Addr(), KeyPrefix: redistest.Prefix(t)})
+	_, err := diagnose.Check(t.Context(), conn)
+	cause, advice := diagnose.Explanation(err)
+	require.Contains(t, cause, "undeclared key")
+	require.NotContains(t, cause, "whose log says", "a text for clients")
+	require.Contains(t, advice, "--default_lua_flags=allow-undeclared-keys")
 }
 
 // An examination whose context ends at any time leaves no connection in a transaction.
@@ -118,7 +148,7 @@ func TestExamineUntilCanceled(t *testing.T) {
 	found, err := diagnose.Examine(t.Context(), c)
 	require.NoError(t, err)
 	require.NoError(t, found.Primaries[0].Err)
-	require.Empty(t, found.Primaries[0].Grant)
+	require.Empty(t, found.Primaries[0].Lacks)
 }
 
 // A Cluster of which a part of the slots has no primary.

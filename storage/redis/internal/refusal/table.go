@@ -25,6 +25,7 @@ type Cause struct {
 	Fault     *fault.Error // what clients are told; nil: an internal error
 
 	texts  []string // beginnings of replies that have no code, in lower case
+	parts  []string // of such replies, in lower case, for those that begin with a script's name
 	advice string   // what to change, with placeholders: see Adviser
 }
 
@@ -100,6 +101,11 @@ var table = []Cause{
 	{NoCommand: true, Fault: Refused, texts: []string{"unknown command", "unknown redis command called from script"},
 		advice: "Redis lacks a command, or has renamed it: remove rename-command from its configuration, or use Redis 7.0 " +
 			"or newer; tidemark doctor names all commands that it lacks"},
+	{Fault: Refused,
+		parts: []string{"undeclared key", "passed using the keys array", "dynamic keys are not allowed"}, // of Dragonfly, Tair, Upstash
+		advice: "this server lets a script use only the keys that its call declares, but each message has a key of its own: " +
+			"allow them (Dragonfly: --default_lua_flags=allow-undeclared-keys; Tair: script_check_enable 0), or use " +
+			"another Redis"},
 	{texts: []string{"this instance has cluster support disabled"},
 		advice: "a list of addresses is for a Cluster or Sentinels: set --{option} to the address of this server, " +
 			"or --redis-sentinel-master"},
@@ -127,7 +133,8 @@ func ofText(text string) Cause {
 	code, _, _ := strings.Cut(text, " ")
 	lower := strings.ToLower(text)
 	for _, c := range table {
-		if slices.ContainsFunc(c.texts, func(begin string) bool { return strings.HasPrefix(lower, begin) }) {
+		if slices.ContainsFunc(c.texts, func(begin string) bool { return strings.HasPrefix(lower, begin) }) ||
+			slices.ContainsFunc(c.parts, func(part string) bool { return strings.Contains(lower, part) }) {
 			c.Code = cmp.Or(c.Code, code)
 			return c
 		}

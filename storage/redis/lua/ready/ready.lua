@@ -1,5 +1,6 @@
 #!lua
--- ready.lua writes a key and publishes a message, to check that Redis lets scripts do both.
+-- ready.lua checks that Redis lets scripts do what all scripts rest on: read the time, read a key that the call doesn't
+-- declare, write a key, and publish a message.
 --
 -- KEYS[1] check  string  nonce of the last check
 --
@@ -12,6 +13,8 @@
 local check_key = KEYS[1]
 local topic, nonce, ttl_ms = ARGV[1], ARGV[2], ARGV[3]
 
+redis.call('TIME')
+redis.call('EXISTS', check_key .. '.undeclared')
 redis.call('SET', check_key, nonce, 'PX', ttl_ms)
 redis.call('SPUBLISH', topic, nonce)
 return {'OK'}
