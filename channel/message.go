@@ -47,7 +47,10 @@ type Published struct {
 	ID        string
 	Clock     clock.Clock // of the message; for a duplicate, of the first one
 	Duplicate bool        // a message with the ID was published before, and nothing was changed
-	Begun     bool        // this publish created the channel, and this is its first message
+	// Differs is set for a duplicate whose content has other bytes than that message's. It is false if that isn't known:
+	// the message is gone, or the predecessor stored it.
+	Differs bool
+	Begun   bool // this publish created the channel, and this is its first message
 }
 
 // Batch is the result of reading after a subscriber's mark, after a position ahead of it, or of a tail.

@@ -181,7 +181,9 @@ func (s *Service) prepare(r *PublishRequest) (err error) {
 // markNew reports messages with generated IDs as new, even if the store retried and found its own first attempt.
 func markNew(published []Published, drafts []Draft) {
 	for i, d := range drafts {
-		published[i].Duplicate = published[i].Duplicate && d.ID != ""
+		if d.ID == "" {
+			published[i].Duplicate, published[i].Differs = false, false
+		}
 	}
 }
 

@@ -23,12 +23,14 @@ type Draft struct {
 
 // Published is the outcome of publishing a Draft. Duplicate means that the ID was published before, and that nothing
 // was changed. It is never set for an ID that the client made. For an ID of the caller, the earlier publish may have
-// been a try of the same call whose answer was lost.
+// been a try of the same call whose answer was lost. Differs means that it was another message: this content has other
+// bytes, and is not on the channel. It is not set if the service can't compare them, as the message is gone.
 type Published struct {
 	Channel   string      `json:"channel"`
 	ID        string      `json:"id"`
-	Clock     clock.Clock `json:"clock"`     // of the message; for a duplicate, of the first one
-	Duplicate bool        `json:"duplicate"` // the ID was published before, and nothing was changed
+	Clock     clock.Clock `json:"clock"`             // of the message; for a duplicate, of the first one
+	Duplicate bool        `json:"duplicate"`         // the ID was published before, and nothing was changed
+	Differs   bool        `json:"differs,omitempty"` // a duplicate whose content is known to have other bytes than the first one's
 }
 
 // Message is a message as a subscriber receives it. PublishedAt is the storage's time, or zero if it isn't known.
@@ -85,7 +87,7 @@ func (c *Client) publish(ctx context.Context, channel string, drafts []Draft, ba
 	}
 	for i := range published {
 		if made[i] { // the client made the ID: an earlier try of this call published it
-			published[i].Duplicate = false
+			published[i].Duplicate, published[i].Differs = false, false
 		}
 	}
 	return published, nil

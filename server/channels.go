@@ -280,7 +280,9 @@ func refuse(prefixes []string, name string) error {
 }
 
 // messageCounts counts the messages that clients publish, fetch and acknowledge.
-type messageCounts struct{ published, duplicates, delivered, expired, purged, damaged, acks prometheus.Counter }
+type messageCounts struct {
+	published, duplicates, differing, delivered, expired, purged, damaged, acks prometheus.Counter
+}
 
 func newMessageCounts(registry *prometheus.Registry) messageCounts {
 	counter := func(name, help string) prometheus.Counter {
@@ -291,7 +293,9 @@ func newMessageCounts(registry *prometheus.Registry) messageCounts {
 	return messageCounts{
 		published:  counter("tidemark_messages_published_total", "Messages published, without duplicates."),
 		duplicates: counter("tidemark_messages_duplicates_total", "Messages refused as duplicates of an earlier one."),
-		delivered:  counter("tidemark_messages_delivered_total", "Messages in answers to fetches, repeats included."),
+		differing: counter("tidemark_messages_differing_total",
+			"Duplicates whose content differs from that of the message with their ID."),
+		delivered: counter("tidemark_messages_delivered_total", "Messages in answers to fetches, repeats included."),
 		expired: counter("tidemark_messages_expired_total",
 			"Messages that fetches skipped because they had expired."),
 		purged: counter("tidemark_messages_purged_total",
@@ -306,6 +310,9 @@ func (m *messageCounts) addPublished(published []channel.Published) {
 	for i := range published {
 		if published[i].Duplicate {
 			m.duplicates.Inc()
+			if published[i].Differs {
+				m.differing.Inc()
+			}
 		} else {
 			m.published.Inc()
 		}

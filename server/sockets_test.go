@@ -53,7 +53,9 @@ func TestSocket(t *testing.T) {
 	sent := `{"type":"publish","ref":4,"channel":"c","id":"b","content":[1,2]}`
 	p := other.Does(sent, "published")
 	require.Equal(t, servertest.Frame{Type: "published", Ref: 4, Channel: "c", ID: "b", Clock: 2}, p)
-	require.True(t, other.Does(sent, "published").Duplicate)
+	require.Equal(t, servertest.Frame{Type: "published", Ref: 4, Channel: "c", ID: "b", Clock: 2, Duplicate: true},
+		other.Does(sent, "published"))
+	require.True(t, other.Does(strings.Replace(sent, "[1,2]", "[1, 2]", 1), "published").Differs)
 	require.NotEmpty(t, other.Does(publishC, "published").ID)
 	b := s.Is("message")
 	c := s.Is("message")
@@ -97,7 +99,7 @@ func TestSocket(t *testing.T) {
 	shown := string(h.OnAdmin().Do("GET", "/metrics", "").Body)
 	for _, line := range []string{
 		`tidemark_streams{transport="websocket"} 3`, "tidemark_socket_subscriptions 2",
-		`tidemark_socket_frames_total{type="publish"} 3`,
+		`tidemark_socket_frames_total{type="publish"} 4`,
 	} {
 		require.Contains(t, shown, "\n"+line+"\n")
 	}

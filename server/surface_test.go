@@ -175,7 +175,7 @@ func TestMetrics(t *testing.T) {
 	t.Parallel()
 	h := servertest.Start(t)
 	h.Subscribe("c", "s")
-	h.Do("POST", "/v1/channels/c/messages", `[{"id":"a","content":1},{"id":"b","content":1},{"id":"a","content":1}]`)
+	h.Do("POST", "/v1/channels/c/messages", `[{"id":"a","content":1},{"id":"b","content":1},{"id":"a","content":2}]`)
 	h.Redis.Do(t, "DEL", h.Prefix+"c.{c}.m.1")
 	fetched := h.Fetch("c", "s")
 	require.EqualValues(t, 1, fetched.Expired)
@@ -196,6 +196,7 @@ func TestMetrics(t *testing.T) {
 	for _, line := range []string{
 		"tidemark_messages_published_total 3",
 		"tidemark_messages_duplicates_total 1",
+		"tidemark_messages_differing_total 1",
 		"tidemark_messages_delivered_total 2",
 		"tidemark_messages_expired_total 1",
 		"tidemark_acks_total 3",

@@ -42,7 +42,7 @@ func TestPublishedAppendJSON(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := client.Published{
 			Channel: names.Draw(t, "channel"), ID: names.Draw(t, "id"), Clock: clocks.Draw(t, "clock"),
-			Duplicate: rapid.Bool().Draw(t, "duplicate"),
+			Duplicate: rapid.Bool().Draw(t, "duplicate"), Differs: rapid.Bool().Draw(t, "differs"),
 		}
 		decodes(t, wire.AppendPublishedJSON(nil, &want), want)
 

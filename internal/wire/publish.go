@@ -16,5 +16,8 @@ func AppendPublishedJSON(dst []byte, p *client.Published) []byte {
 	dst = strconv.AppendInt(dst, int64(p.Clock), 10)
 	dst = append(dst, `,"duplicate":`...)
 	dst = strconv.AppendBool(dst, p.Duplicate)
+	if p.Differs {
+		dst = append(dst, `,"differs":true`...)
+	}
 	return append(dst, '}')
 }

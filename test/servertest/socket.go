@@ -43,6 +43,7 @@ type Frame struct {
 	Clock         int64
 	Content       json.RawMessage
 	Duplicate     bool
+	Differs       bool
 	Reason        string
 	Count         uint64
 	Problem       *client.Problem

@@ -5,7 +5,10 @@ import { Subscription, type Handler, type SubscribeOptions } from "./subscriptio
 
 type Schemas = components["schemas"];
 
-/** The outcome of publishing a message. `duplicate`: its ID was published before, and nothing was changed. */
+/**
+ * The outcome of publishing a message. `duplicate`: its ID was published before, and nothing was changed. `differs`: it
+ * was published with another content, so this one is not on the channel.
+ */
 export type Published = Schemas["Published"];
 
 /** A message to publish. */

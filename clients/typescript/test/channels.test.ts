@@ -18,6 +18,7 @@ test("an ID is published once", { timeout: 60_000 }, async (t) => {
   const channel = open(t).channel("once");
   assert.deepEqual(await channel.publish(1, { id: "m-1" }), { channel: "once", id: "m-1", clock: 1, duplicate: false });
   assert.deepEqual(await channel.publish(1, { id: "m-1" }), { channel: "once", id: "m-1", clock: 1, duplicate: true });
+  assert.equal((await channel.publish(2, { id: "m-1" })).differs, true);
   const batch = await channel.publishBatch([{ content: 2 }, { content: 3, id: "m-1" }]);
   assert.deepEqual(batch.map((p) => p.duplicate), [false, true]);
 });

@@ -280,7 +280,7 @@ func (s *socket) publish(f *frame, request *wire.ClientFrame) (work func()) {
 		owner = nil
 		f.release()
 		p := client.Published{Channel: name, ID: published[0].ID, Clock: published[0].Clock,
-			Duplicate: published[0].Duplicate}
+			Duplicate: published[0].Duplicate, Differs: published[0].Differs}
 		s.send(func(b []byte) []byte { return wire.AppendPublished(b, ref, &p) })
 	}
 }

@@ -78,7 +78,7 @@ func ofContent(err error) error {
 
 // answerPublished answers 201, or 200 if all messages are duplicates.
 func answerPublished(c *web.Call, published []channel.Published, batch bool) error {
-	const perMessage = 2*channel.MaxNameBytes + 96
+	const perMessage = 2*channel.MaxNameBytes + 112
 	status, name := http.StatusOK, c.Param(0)
 	for i := range published {
 		if !published[i].Duplicate {
@@ -93,7 +93,8 @@ func answerPublished(c *web.Call, published []channel.Published, batch bool) err
 			if i > 0 {
 				b = append(b, ',')
 			}
-			b = wire.AppendPublishedJSON(b, &client.Published{Channel: name, ID: p.ID, Clock: p.Clock, Duplicate: p.Duplicate})
+			b = wire.AppendPublishedJSON(b, &client.Published{Channel: name, ID: p.ID, Clock: p.Clock,
+				Duplicate: p.Duplicate, Differs: p.Differs})
 		}
 		if batch {
 			b = append(b, ']')

@@ -229,6 +229,12 @@ function Seek({ channel, of, clock: newest, onClose, onDone }) {
   <//>`;
 }
 
+function outcome({ duplicate, differs, clock }) {
+  if (differs) return `Not published: the ID has other content, at clock ${count(clock)}. Use another ID.`;
+  if (duplicate) return `The ID was published before, at clock ${count(clock)}: nothing has changed.`;
+  return `Published at clock ${count(clock)}.`;
+}
+
 function Publish({ channel, onClose, onDone }) {
   const [text, setText] = useState("");
   const [id, setId] = useState("");
@@ -245,10 +251,8 @@ function Publish({ channel, onClose, onDone }) {
       <${Area} label="Content, in JSON" value=${text} onValue=${setText} rows="8" autofocus error=${fault}
         placeholder=${'{"text": "hello!"}'} />
       <${Text} label="ID (optional)" value=${id} onValue=${setId} hint="The same ID is published once." />
-      ${action.done && html`<p class="notice" role="status"><${Icon} name="check" />
-        ${action.result.duplicate
-          ? `The ID was published before, at clock ${count(action.result.clock)}: nothing has changed.`
-          : `Published at clock ${count(action.result.clock)}.`}</p>`}
+      ${action.done && html`<p class="notice" role="status">
+        <${Icon} name=${action.result.differs ? "warning" : "check"} /> ${outcome(action.result)}</p>`}
       <div class="actions">
         <${CopyCurl} of=${{ method: "POST", path: `/v1/channels/${encodeURIComponent(channel)}/messages`, body }} />
         <span class="space"></span><button type="button" onClick=${onClose}>${action.done ? "Close" : "Cancel"}</button>

@@ -40,7 +40,9 @@ keeps the message's ID, so that the message is on the channel once.
 
 With --lines, lines are published in order. After a failure all lines before the one that standard error names are
 published, and none from there on. With --id-prefix the same input can then be published again: only the lines that are
-missing are, as long as the channel keeps IDs. On a terminal, standard error counts the lines.`,
+missing are, as long as the channel keeps IDs. On a terminal, standard error counts the lines.
+
+If the channel has the ID with other content, nothing is published, and standard error says so.`,
 		Example: `  tidemark publish lobby '{"text":"hello"}'
   tidemark publish lobby --text hello
   tidemark publish lobby --id order-17 < order.json
@@ -99,6 +101,10 @@ func (f *publishFlags) run(ctx context.Context, t cli.Terminal, args []string) e
 	if err != nil {
 		return err
 	}
+	if published.Differs {
+		t.Report("not published: %s has ID %s with other content, at clock %s; publish this content with another ID",
+			channel, published.ID, published.Clock)
+	}
 	return cli.WriteLine(t.Stdout, published)
 }
 
@@ -144,7 +150,7 @@ func (f *publishFlags) publishLines(ctx context.Context, c *client.Client, t cli
 					return fmt.Errorf("write: %w", err)
 				}
 			}
-			count.add(published)
+			count.add(lines, published)
 		}
 		switch {
 		case errors.Is(ended, io.EOF):
@@ -172,22 +178,32 @@ func (f *publishFlags) drafts(lines []cli.Line) (drafts []client.Draft, err erro
 }
 
 // lineCount counts the lines that were published. If standard error is a terminal, it shows the count there: while
-// lines are published, unless standard output is a terminal, too, and at the end.
+// lines are published, unless standard output is a terminal, too, and at the end. Everywhere it reports at the end how
+// many lines were not published because the channel has their IDs with other content.
 type lineCount struct {
-	terminal        cli.Terminal
-	progress        *cli.Progress
-	new, duplicates int
+	terminal                   cli.Terminal
+	progress                   *cli.Progress
+	new, duplicates, differing int
+	differingID                string // of the first such line
+	differingLine              int
 }
 
 func newLineCount(t cli.Terminal) *lineCount {
 	return &lineCount{terminal: t, progress: t.NewProgress()}
 }
 
-func (c *lineCount) add(published []client.Published) {
-	for _, p := range published {
-		if p.Duplicate {
+func (c *lineCount) add(lines []cli.Line, published []client.Published) {
+	for i, p := range published {
+		switch {
+		case p.Differs:
+			if c.differing == 0 {
+				c.differingID, c.differingLine = p.ID, lines[i].Number
+			}
+			c.differing++
 			c.duplicates++
-		} else {
+		case p.Duplicate:
+			c.duplicates++
+		default:
 			c.new++
 		}
 	}
@@ -199,5 +215,9 @@ func (c *lineCount) add(published []client.Published) {
 func (c *lineCount) finish() {
 	if cli.IsTerminal(c.terminal.Stderr) {
 		c.terminal.Report("%d lines published, %d duplicates", c.new, c.duplicates)
+	}
+	if c.differing > 0 {
+		c.terminal.Report("%d lines not published, the first is line %d, ID %s: the channel has their IDs with other "+
+			"content; publish them with another --id-prefix", c.differing, c.differingLine, c.differingID)
 	}
 }

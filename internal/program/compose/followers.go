@@ -33,8 +33,8 @@ func (r *Records) openFollowers(ctx context.Context, n Needs, store records.Cach
 	counted := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "tidemark_copies_total", Help: "Copies of messages to followers, by their outcome.",
 	}, []string{"outcome"})
-	for _, o := range []followers.Outcome{followers.Delivered, followers.Duplicate, followers.Refused,
-		followers.Expired, followers.Purged, followers.Damaged} {
+	for _, o := range []followers.Outcome{followers.Delivered, followers.Duplicate, followers.Differs,
+		followers.Refused, followers.Expired, followers.Purged, followers.Damaged} {
 		counted.WithLabelValues(string(o))
 	}
 	job := followers.NewJob(followers.Options{

@@ -82,6 +82,7 @@ type Outcome string
 const (
 	Delivered Outcome = "delivered"
 	Duplicate Outcome = "duplicate" // the follower had the message already
+	Differs   Outcome = "differs"   // the follower had another message with this ID, and doesn't receive this one
 	Refused   Outcome = "refused"   // the follower has no channel, or it refuses the message
 	Expired   Outcome = "expired"   // a message that expired before it was copied
 	Purged    Outcome = "purged"    // a message that an operator purged before it was copied

@@ -1,6 +1,7 @@
 package followers_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
@@ -160,11 +161,15 @@ func (w *world) PublishEach(_ context.Context, requests []channel.PublishRequest
 			}
 		}
 		for _, d := range r.Drafts {
-			has := slices.ContainsFunc(w.log[r.Channel], func(m channel.Message) bool { return m.ID == d.ID })
-			if !has {
+			p, at := channel.Published{ID: d.ID}, slices.IndexFunc(w.log[r.Channel], func(m channel.Message) bool {
+				return m.ID == d.ID
+			})
+			if p.Duplicate = at >= 0; p.Duplicate {
+				p.Differs = !bytes.Equal(w.log[r.Channel][at].Content, d.Content)
+			} else {
 				w.log[r.Channel] = append(w.log[r.Channel], channel.Message{ID: d.ID, Content: d.Content})
 			}
-			results[i].Published = append(results[i].Published, channel.Published{ID: d.ID, Duplicate: has})
+			results[i].Published = append(results[i].Published, p)
 		}
 	}
 	return results
@@ -276,6 +281,19 @@ func TestCopies(t *testing.T) {
 		ids, _ = w.ids("ann", topic)
 		require.Equal(t, "m1 m2 m3 m4", ids)
 		stop()
+	})
+}
+
+// A copy whose ID the follower has for another message isn't delivered, which is counted.
+func TestTwoMessagesOfOneID(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T, w *world, run func() (*followers.Job, func())) {
+		w.followers[topic] = []records.ID{"ann", "bob"}
+		w.log["notifications:ann"] = []channel.Message{{ID: "m1", Content: []byte("1")}}
+		w.publish(t, topic, "m1")
+		run()
+		synctest.Wait()
+		require.Equal(t, "map[delivered:1 differs:1]", w.outcomes())
 	})
 }
 

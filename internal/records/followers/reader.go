@@ -83,6 +83,18 @@ func (r *reader) run(ctx context.Context) error {
 	}
 }
 
+// outcomeOf returns the outcome of a copy that was published.
+func outcomeOf(p channel.Published) Outcome {
+	switch {
+	case p.Differs:
+		return Differs
+	case p.Duplicate:
+		return Duplicate
+	default:
+		return Delivered
+	}
+}
+
 // isConflict reports whether a receipt was refused because it no longer matches the channel.
 func isConflict(err error) bool {
 	var clientErr *fault.Error
@@ -157,14 +169,9 @@ func (r *reader) publish(ctx context.Context, names []string, drafts []channel.D
 		var clientErr *fault.Error
 		switch {
 		case result.Err == nil:
-			duplicates := 0
 			for _, p := range result.Published {
-				if p.Duplicate {
-					duplicates++
-				}
+				r.count(outcomeOf(p), 1)
 			}
-			r.count(Duplicate, duplicates)
-			r.count(Delivered, len(result.Published)-duplicates)
 		case errors.As(result.Err, &clientErr) && (clientErr.Kind == fault.Invalid || clientErr.Kind == fault.TooLarge):
 			r.count(Refused, len(drafts))
 		default:

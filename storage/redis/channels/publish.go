@@ -110,8 +110,10 @@ func decodePublished(r redis.Reply, drafts []channel.Draft) ([]channel.Published
 	d := r.Decoder()
 	published := make([]channel.Published, len(drafts))
 	for i, draft := range drafts {
+		at, duplicate := clockOf(d), d.Int64()
 		published[i] = channel.Published{
-			ID: draft.ID, Clock: clockOf(d), Duplicate: d.Int64() != 0, Begun: i == 0 && r.Status == statusCreated,
+			ID: draft.ID, Clock: at, Duplicate: duplicate != 0, Differs: duplicate == 2,
+			Begun: i == 0 && r.Status == statusCreated,
 		}
 	}
 	if err := d.End(); err != nil {

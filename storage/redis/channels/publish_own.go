@@ -30,7 +30,7 @@ func (s *Store) recognizeOwn(ctx context.Context, name string, published []chann
 		}
 		for _, messages := range attempts {
 			if messages[i].write == stored.Write {
-				published[i].Duplicate = false
+				published[i].Duplicate, published[i].Differs = false, false
 			}
 		}
 	}

@@ -1,6 +1,7 @@
 package channeltest
 
 import (
+	"bytes"
 	"fmt"
 	"time"
 
@@ -45,7 +46,9 @@ func (m *model) publish(drafts []channel.Draft) []channel.Published {
 	published := make([]channel.Published, len(drafts))
 	for i, d := range drafts {
 		if first, ok := m.records[d.ID]; ok {
-			published[i] = channel.Published{ID: d.ID, Clock: first, Duplicate: true}
+			m, alive := m.messages[first]
+			published[i] = channel.Published{ID: d.ID, Clock: first, Duplicate: true,
+				Differs: alive && !bytes.Equal(m.Content, d.Content)}
 			continue
 		}
 		m.clock = m.clock.Next()

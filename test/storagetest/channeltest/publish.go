@@ -15,6 +15,8 @@ func publishCases() []testCase {
 	return []testCase{
 		{Name: "clocks are decimal integers at the edges", Run: publishAtEdges},
 		{Name: "repeated IDs change nothing", Run: publishRepeated},
+		{Name: "a repeated ID with another content is reported", Run: publishDiffering},
+		{Name: "a content that is gone isn't compared", Run: publishUnknown},
 		{Name: "a canceled publish can be repeated", Run: publishCanceled},
 		{Name: "a batch may have a thousand messages", Run: publishThousand},
 	}
@@ -55,13 +57,61 @@ func publishRepeated(s *testChannel) {
 	} {
 		s.SetLife(ttl/2, parts...)
 		for _, p := range s.Send(drafts...) {
-			require.True(s.T, p.Duplicate, p.ID)
+			require.True(s.T, p.Differs, p.ID)
 		}
 		for _, p := range parts {
 			require.LessOrEqual(s.T, s.Life(p), ttl/2, "the life of %s", p)
 		}
 		require.Equal(s.T, before, s.Reads("s", 0, "a", "b"))
 	}
+}
+
+// publishDiffering repeats contents byte for byte, and with a change.
+func publishDiffering(s *testChannel) {
+	traced := contentDrafts()
+	for i := range traced {
+		traced[i].Trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+	}
+	for i, drafts := range [][]channel.Draft{contentDrafts(), traced} {
+		at := s.On(longName[:i+1])
+		at.Send(drafts...)
+		for i, d := range drafts {
+			require.False(s.T, at.Send(channel.Draft{ID: d.ID, Content: d.Content})[0].Differs, "%s", d.Content)
+			for _, other := range []string{
+				contents[i] + " ", " " + contents[i], `"` + longName + `"`, contents[(i+1)%len(contents)],
+			} {
+				p := at.Send(channel.Draft{ID: d.ID, Content: []byte(other)})[0]
+				require.Equal(s.T, channel.Published{ID: d.ID, Clock: p.Clock, Duplicate: true, Differs: true}, p, other)
+			}
+		}
+	}
+	large := `"` + strings.Repeat("0123456789abcdef", 1<<16) + `"`
+	for _, sent := range []struct {
+		content string
+		want    channel.Published
+	}{
+		{large, channel.Published{ID: "x", Clock: s.At(1), Begun: true}},
+		{large, channel.Published{ID: "x", Clock: s.At(1), Duplicate: true}},
+		{strings.Replace(large, "f", "F", 1), channel.Published{ID: "x", Clock: s.At(1), Duplicate: true, Differs: true}},
+	} {
+		got := s.Send(channel.Draft{ID: "x", Content: []byte(sent.content)})
+		require.Equal(s.T, []channel.Published{sent.want}, got)
+	}
+	batch := s.Send(channel.Draft{ID: "y", Content: []byte("1")}, channel.Draft{ID: "y", Content: []byte("1")},
+		channel.Draft{ID: "y", Content: []byte("2")})
+	require.Equal(s.T, []channel.Published{
+		{ID: "y", Clock: s.At(2)},
+		{ID: "y", Clock: s.At(2), Duplicate: true},
+		{ID: "y", Clock: s.At(2), Duplicate: true, Differs: true},
+	}, batch)
+}
+
+// publishUnknown repeats the ID of a message that was trimmed.
+func publishUnknown(s *testChannel) {
+	s.Policy.MaxMessages = 1
+	s.Batch("a", "b")
+	p := s.Send(channel.Draft{ID: "a", Content: []byte(`"another content"`)})
+	require.Equal(s.T, []channel.Published{{ID: "a", Clock: s.At(1), Duplicate: true}}, p)
 }
 
 // publishCanceled cancels publishes at any moment, and repeats each until it succeeds.

@@ -25,8 +25,9 @@
 -- moved, Redis would refuse duplicates too if a declared mark did not exist. Redis refuses new messages then, because
 -- their records are missing.
 --
--- Returns {"OK", clock, duplicate, clock, …} with duplicate 0 or 1, {"CREATED", …} likewise if it created the channel,
--- {"NO_CHANNEL"}, {"LIFE"} if a later life has begun, or {"AGAIN"} if the call has to be repeated.
+-- Returns {"OK", clock, duplicate, clock, …} with duplicate 0, 1, or 2 if its content differs from that of the message
+-- at the clock, {"CREATED", …} likewise if it created the channel, {"NO_CHANNEL"}, {"LIFE"} if a later life has begun,
+-- or {"AGAIN"} if the call has to be repeated.
 -- Safe to run twice: yes, the second run finds the dedup records.
 local clock_key, epoch_key, subs_key, message_prefix, mark_prefix = KEYS[1], KEYS[2], KEYS[3], ARGV[1], ARGV[2]
 local subscriber, ttl_ms, new_epoch, last_epoch = ARGV[3], tonumber(ARGV[4]), ARGV[5], ARGV[6]
@@ -73,43 +74,50 @@ if mark_key then
   call('SET', mark_key, format('%d', last), 'PXAT', message_ends)
 end
 
--- is_of_history reports whether a dedup record is of this history: the message at its clock has the ID, or is gone.
--- Other records are damaged, or of a life that was deleted or evicted.
-local function is_of_history(known, head)
+-- content_at returns where the content of a head begins. An ID has no quotes, so it follows the first occurrence of its
+-- name.
+local function content_at(head)
+  local _, before = string.find(head, '"content":', 1, true)
+  return before + 1
+end
+
+-- duplicate returns 0 if a dedup record isn't of this history, 2 if the message at its clock has another content than
+-- the head, and otherwise 1. A record is of this history if the message at its clock has the ID, or is gone; others are
+-- damaged, or of a life that was deleted or evicted.
+local function duplicate(known, head)
   local at, deleted = clocks.parse(known), channel.deleted(deleted_key)
   if not at or not clocks.behind(at, last) or deleted and clocks.behind(at, deleted) then
-    return false
+    return 0
   end
   local found = redis.pcall('GETRANGE', message_prefix .. known, '0', '159') -- fails if the slot is half moved
   local id = type(found) == 'string' and messages.identity(found)
-  return not id or id == messages.identity(head)
+  if not id then
+    return 1
+  elseif id ~= messages.identity(head) then
+    return 0
+  end
+  return messages.has_content(message_prefix .. known, head, content_at(head)) == false and 2 or 1
 end
 
 epoch = epoch or new_epoch
 local reply = clock and {'OK'} or {'CREATED'}
 for i = 4, #KEYS do
-  local next, known = last < clocks.MAX and last + 1 or -clocks.MAX, nil
+  local next, head, overwrite = last < clocks.MAX and last + 1 or -clocks.MAX, ARGV[i + 9], not clock and i == 4
   local at = format('%d', next)
-  if clock or i > 4 then
-    known = call('SET', KEYS[i], at, 'PXAT', message_ends, 'NX', 'GET')
-    if known and not is_of_history(known, ARGV[i + 9]) then
-      known = nil
-      call('SET', KEYS[i], at, 'PXAT', message_ends)
-    end
-  else
+  local known = not overwrite and call('SET', KEYS[i], at, 'PXAT', message_ends, 'NX', 'GET')
+  local repeated = known and duplicate(known, head) or 0
+  if overwrite or known and repeated == 0 then
     call('SET', KEYS[i], at, 'PXAT', message_ends)
   end
-  reply[2 * i - 6], reply[2 * i - 5] = known or at, known and 1 or 0
-  if not known then
-    local head = ARGV[i + 9]
+  reply[2 * i - 6], reply[2 * i - 5] = repeated > 0 and known or at, repeated
+  if repeated == 0 then
     local message = head .. tail
     call('SET', message_prefix .. at, message, 'PXAT', message_ends)
     if max_messages > 0 then
       call('DEL', message_prefix .. format('%d', clocks.sub(next, max_messages)))
     end
     if plain ~= '' then
-      -- An ID has no quotes, so the content follows the first occurrence of its name.
-      call('PUBLISH', plain, string.match(head, '"content":(.*)$'))
+      call('PUBLISH', plain, string.sub(head, content_at(head)))
     end
     if separate then
       local notice = epoch .. ' ' .. at

@@ -24,6 +24,31 @@ function messages.identity(head)
   return string.match(head, '^%s*{%s*"id"%s*:%s*"([^"]*)"'), string.match(head, '^{"id":"[^"]*","write":"([^"]*)"')
 end
 
+-- PIECE is how many bytes of contents are compared at a time: a script makes small strings much faster than large ones.
+messages.PIECE = 16384
+
+-- has_content reports whether the content of the message at a key is the end of a text, from a position on. It returns
+-- nil if the message has no write: the predecessor stored it, and its members may be in any order.
+function messages.has_content(key, text, from)
+  local head = redis.call('GETRANGE', key, '0', '299') -- all that precedes the content
+  local _, write = messages.identity(head)
+  local _, before = string.find(head, '"content":', 1, true)
+  local tail = string.match(redis.call('GETRANGE', key, '-24', '-1'), ',"at":%d+}$')
+  if not write or not before or not tail then
+    return nil
+  elseif redis.call('STRLEN', key) ~= before + #text - from + 1 + #tail then
+    return false
+  end
+  for at = from, #text, messages.PIECE do
+    local piece = string.sub(text, at, at + messages.PIECE - 1)
+    local start = before + at - from
+    if redis.call('GETRANGE', key, start, start + #piece - 1) ~= piece then
+      return false
+    end
+  end
+  return true
+end
+
 -- published_at returns the time of a message in milliseconds, as text, by the last 24 bytes of its value. It is nil if
 -- the predecessor stored the message.
 function messages.published_at(tail)
