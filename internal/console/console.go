@@ -21,8 +21,28 @@ import (
 //go:embed web
 var web embed.FS
 
-// Index is the name of the page.
+// Index is the name of the page, with addresses relative to where it is.
 const Index = "index.html"
+
+// maxDepth is the depth of the deepest page. All addresses that the console makes are less deep.
+const maxDepth = 8
+
+// Page returns the page for an address that is some directories below the console. Its addresses are relative, since
+// only the browser knows below which path a proxy has the service. ok is false if no page is so deep.
+func Page(depth int) (page File, ok bool) {
+	if depth > maxDepth {
+		return File{}, false
+	}
+	return pages()[depth], true
+}
+
+var pages = sync.OnceValue(func() (all [maxDepth + 1]File) {
+	for depth := range all {
+		plain := strings.ReplaceAll(string(Files()[Index].Plain), `="assets/`, `="`+strings.Repeat("../", depth)+"assets/")
+		all[depth] = newFile(Index, []byte(plain))
+	}
+	return all
+})
 
 // File is a file of the console. It must not be changed.
 type File struct {
@@ -45,12 +65,7 @@ var files = sync.OnceValue(func() map[string]File {
 		if err != nil {
 			return err
 		}
-		sum := sha256.Sum256(plain)
-		found[strings.TrimPrefix(name, "web/")] = File{
-			MediaType: mediaTypes[path.Ext(name)], Plain: plain, Gzip: compress(plain),
-			// weak, since it is that of both encodings
-			ETag: `W/"` + base64.RawURLEncoding.EncodeToString(sum[:15]) + `"`,
-		}
+		found[strings.TrimPrefix(name, "web/")] = newFile(name, plain)
 		return nil
 	})
 	if err != nil {
@@ -58,6 +73,15 @@ var files = sync.OnceValue(func() map[string]File {
 	}
 	return found
 })
+
+func newFile(name string, plain []byte) File {
+	sum := sha256.Sum256(plain)
+	return File{
+		MediaType: mediaTypes[path.Ext(name)], Plain: plain, Gzip: compress(plain),
+		// weak, since it is that of both encodings
+		ETag: `W/"` + base64.RawURLEncoding.EncodeToString(sum[:15]) + `"`,
+	}
+}
 
 // mediaTypes are those of the files' extensions. Package mime would read the machine's own.
 var mediaTypes = map[string]string{

@@ -86,7 +86,7 @@ func TestSize(t *testing.T) {
 	frame := map[string]bool{console.Index: true}
 	named := regexp.MustCompile(`(?:href|src)="([^"]*)"`)
 	for _, m := range named.FindAllStringSubmatch(string(files[console.Index].Plain), -1) {
-		add(frame, strings.TrimPrefix(m[1], "/console/assets/"))
+		add(frame, strings.TrimPrefix(m[1], "assets/"))
 	}
 	pages := regexp.MustCompile(`import\("\./([^"]*)"\)`).FindAllStringSubmatch(string(files["app.js"].Plain), -1)
 	require.Greater(t, len(pages), 6)
@@ -107,7 +107,7 @@ func TestReferences(t *testing.T) {
 	files := console.Files()
 	index := string(files[console.Index].Plain)
 	for _, m := range regexp.MustCompile(`(?:href|src)="([^"]*)"`).FindAllStringSubmatch(index, -1) {
-		require.Contains(t, files, strings.TrimPrefix(m[1], "/console/assets/"))
+		require.Contains(t, files, strings.TrimPrefix(m[1], "assets/"))
 	}
 	require.NotRegexp(t, `<style|<script[^>]*>[^<]|\son\w+=|\sstyle=`, index)
 	imports := regexp.MustCompile(`(?:from |import\()"([^"]*)"`)

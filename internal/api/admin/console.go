@@ -30,15 +30,18 @@ func addConsole(r *web.Router) {
 }
 
 // toConsole is GET /console.
-func toConsole(c *web.Call) error { return c.Redirect(consolePath) }
+func toConsole(c *web.Call) error { return c.Redirect(strings.TrimPrefix(consolePath, "/")) }
 
 // showConsole is GET /console/*.
 func showConsole(c *web.Call) error {
-	name, isAsset := strings.CutPrefix(c.Param(0), consoleAssets)
-	if !isAsset {
-		name = console.Index
+	var file console.File
+	name, ok := strings.CutPrefix(c.Param(0), consoleAssets)
+	if ok {
+		file, ok = console.Files()[name]
+	} else {
+		below := strings.TrimPrefix(c.Request().URL.EscapedPath(), consolePath) // as the browser has it
+		file, ok = console.Page(strings.Count(below, "/"))
 	}
-	file, ok := console.Files()[name]
 	if !ok {
 		return web.ErrNoPath
 	}

@@ -1,6 +1,7 @@
 package admin_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -22,9 +23,15 @@ func TestConsole(t *testing.T) {
 	require.Contains(t, policy, "default-src 'none'; script-src 'self'; style-src 'self'; ")
 	require.Contains(t, policy, "frame-ancestors 'none'")
 	require.NotContains(t, policy, "unsafe")
-	for _, path := range []string{"/", "/console", "/console/channels/a%2Fb?prefix=x", "/console/no/such/page"} {
+	for _, path := range []string{"/", "/console", "/console/queues?prefix=x"} {
 		require.Equal(t, string(page.Body), string(h.Do("GET", path, "").Body), path)
 	}
+	require.Contains(t, string(page.Body), `src="assets/app.js"`)
+	for path, up := range map[string]string{"channels/": "../", "channels/a%2Fb?prefix=x/y": "../",
+		"no/such/page": "../../"} {
+		require.Contains(t, string(h.Do("GET", "/console/"+path, "").Body), `src="`+up+`assets/app.js"`, path)
+	}
+	h.Do("GET", "/console/"+strings.Repeat("a/", 9), "").Problem(404, fault.SlugNoPath)
 
 	file := h.Do("GET", "/console/assets/lib/preact.js", "")
 	require.Equal(t, "text/javascript; charset=utf-8", file.Header.Get("Content-Type"))

@@ -30,7 +30,7 @@ func registerAbout(a web.API, console func() string) {
 		"'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 	a.AddGet(web.Route{Path: "/", Open: true, Linked: true, Handle: func(c *web.Call) error {
 		if c.OnAdmin() {
-			return c.Redirect("/console/")
+			return c.Redirect("console/")
 		}
 		place := "on the admin listener; <code>tidemark console</code> opens it"
 		if url := html.EscapeString(console()); url != "" {

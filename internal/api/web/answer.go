@@ -87,7 +87,8 @@ func (c *Call) Bytes(mediaType string, body []byte) error {
 	return c.write(http.StatusOK, []string{mediaType}, body)
 }
 
-// Redirect answers 303 with the path of another page.
+// Redirect answers 303 with the address of another page, relative to that of the request: a proxy may have the service
+// below a path.
 func (c *Call) Redirect(path string) error {
 	c.response.Header()[headerLocation] = []string{path}
 	c.begin(http.StatusSeeOther)

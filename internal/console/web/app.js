@@ -1,7 +1,7 @@
 // The console: the frame around its pages.
 //
 // How a page is added: write a module whose default export is a component, such as queues.js, and name it in `pages`
-// below with its path under /console/, whose parts with a colon are given to it as `params`. `label` and `icon` (of
+// below with its path under console/, whose parts with a colon are given to it as `params`. `label` and `icon` (of
 // icons.js) put it into the navigation; `under` marks another page there as current; `allowed` says whether the
 // credential may use it. The module is loaded when it is opened. A page begins with a Head (from head.js), and is
 // made of these:
@@ -12,7 +12,8 @@
 //   chart.js    Chart: lines over time; history.js  LastHour: charts of the last hour; useHistory: its points
 //   json.js     Json: a value that can be folded; line: the same as one line
 //   text.js     count, bytes, millis, duration, Time (relative, the absolute one on hover), visible (hostile texts)
-//   router.js   at makes addresses, go opens them, useQuery keeps what is searched for in the address
+//   router.js   at makes addresses, go opens them, useQuery keeps what is searched for in the address; root is the
+//               URL of the service. No address begins with a slash: a proxy may have the service below a path
 //
 // Texts go into the page as texts: htm never takes them for HTML, and the Content-Security-Policy forbids what would.
 // All styles are in console.css. A module that all pages need is named in index.html, so that it is loaded early.
@@ -20,7 +21,7 @@ import { html, render, useEffect, useErrorBoundary, useRef, useState } from "./l
 import { Empty, Failure, sentence, Waiting } from "./form.js";
 import { Head } from "./head.js";
 import { Icon } from "./icons.js";
-import { at, match, place } from "./router.js";
+import { asset, at, match, place } from "./router.js";
 import {
   credential, hasKey, identify, isFree, may, outage, returns, signOut, suspect, unknown,
 } from "./service.js";
@@ -83,7 +84,7 @@ const Broken = ({ error }) => html`<${Head} title="This page has failed" />
   <//>`;
 
 const Brand = () => html`
-  <a class="brand" href=${at("")}><img src="/console/assets/icon.svg" alt="" width="24" height="24" />
+  <a class="brand" href=${at("")}><img src=${asset("icon.svg")} alt="" width="24" height="24" />
     <span>Tidemark</span></a>`;
 
 function Navigation({ current }) {
@@ -191,6 +192,8 @@ const Nothing = () => html`<${Head} title="This key has no rights" />
     <p><button type="button" onClick=${signOut}>Sign out</button></p>
   <//>`;
 
+// the icon is looked up again on each page; relative addresses are those of the first one
+document.querySelector("link[rel=icon]").href = asset("icon.svg");
 void identify();
 match(pages, place.get())?.page.load().catch(() => {}); // Page shows the error
 document.body.replaceChildren(); // what index.html has for the first paint

@@ -4,10 +4,12 @@ import { CopyCurl } from "./curl.js";
 import { Area, Choice, Form, Text, useAction } from "./form.js";
 import { Head } from "./head.js";
 import { jsonFault } from "./json.js";
+import { root } from "./router.js";
 import { call } from "./service.js";
 import { bytes, millis, visible } from "./text.js";
 
 const methods = ["GET", "POST", "PUT", "PATCH", "DELETE"].map((m) => [m, m]);
+const isBelowRoot = (path) => /^\/(?!\/)/.test(path) && new URL(root + path.slice(1)).href.startsWith(root);
 const hasBody = (method) => method !== "GET" && method !== "DELETE";
 
 export default function Call() {
@@ -16,8 +18,8 @@ export default function Call() {
   const [body, setBody] = useState("");
   const stop = useRef();
   useEffect(() => () => stop.current?.abort(), []);
-  const wrong = !path.startsWith("/") || path.startsWith("//") ? "A path begins with one “/”, such as /v1/info."
-    : undefined;
+  const wrong = isBelowRoot(path.trim()) ? undefined
+    : "A path begins with one “/” and stays below it, such as /v1/info.";
   const fault = hasBody(method) && body.trim() ? jsonFault(body) : undefined;
   const of = { method, path: path.trim(), body: hasBody(method) ? body : "" };
   const action = useAction(() => {
@@ -27,7 +29,7 @@ export default function Call() {
   return html`<${Head} title="Try a call" />
     <section class="panel" aria-label="Call"><div class="content">
       <${Form} action=${action}>
-        <p class="dim">The service does what you send at once. <a href="/v1/openapi.yaml" target="_blank"
+        <p class="dim">The service does what you send at once. <a href=${root + "v1/openapi.yaml"} target="_blank"
           rel="noreferrer">The description of the API</a> has all calls.</p>
         <div class="call">
           <${Choice} label="Method" value=${method} onValue=${setMethod} of=${methods} />

@@ -1,6 +1,7 @@
 // The command that does what a form of the console does.
 import { html } from "./lib/preact.js";
 import { Copy } from "./form.js";
+import { root } from "./router.js";
 import { credential, hasKey } from "./service.js";
 
 const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
@@ -13,7 +14,7 @@ export function curlOf({ method, path, body }) {
   if (body) words.push("-H 'Content-Type: application/json'", "--data-raw " + quoted(body));
   const isSocket = credential.get()?.kind === "admin"; // this page comes from tidemark console, whose cookie curl lacks
   if (isSocket) words.push("--unix-socket tidemark-data/admin.sock");
-  words.push(quoted((isSocket ? "http://localhost" : location.origin) + path));
+  words.push(quoted((isSocket ? "http://localhost/" : root) + path.slice(1)));
   return words.join(" ");
 }
 

@@ -2,7 +2,13 @@
 import { useCallback } from "./lib/preact.js";
 import { store } from "./store.js";
 
-const base = "/console/";
+/** root is the URL of the service. A proxy may have it below a path; this module is in console/assets/ there. */
+export const root = new URL("../..", import.meta.url).href;
+
+const base = new URL("..", import.meta.url).pathname;
+
+/** asset returns the address of a file of the console. */
+export const asset = (name) => new URL(name, import.meta.url).href;
 
 /** at returns the address of a page: its segments, which are escaped, and a query. */
 export function at(...segments) {

@@ -1,12 +1,12 @@
 // The service: calls of its API with the key of this tab, what the key may do, and whether the service answers.
 import { useCallback, useEffect, useRef, useState } from "./lib/preact.js";
 import { tail, Tidemark, TidemarkError } from "./lib/tidemark.js";
-import { entry } from "./router.js";
+import { entry, root } from "./router.js";
 import { store } from "./store.js";
 
-const keyName = "tidemark key"; // in the storage of the tab, which ends with it
+const keyName = "tidemark key of " + root; // in the storage of the tab, which ends with it
 
-const connect = () => new Tidemark(location.origin, {
+const connect = () => new Tidemark(root, {
   token: () => sessionStorage.getItem(keyName) ?? undefined, share: false, retryFor: 0,
 });
 let client = connect();
@@ -90,7 +90,7 @@ export const askAbout = (path, text, signal) => noting(async () => {
   let answer;
   let said;
   try {
-    answer = await fetch("/v1/" + path.map(encodeURIComponent).join("/"), {
+    answer = await fetch(root + "v1/" + path.map(encodeURIComponent).join("/"), {
       method: "POST", body: text, signal, cache: "no-store",
       headers: { "Content-Type": "application/json", ...authorization() },
     });
@@ -107,14 +107,14 @@ export const askAbout = (path, text, signal) => noting(async () => {
 const answerLimit = 256 << 10; // bytes of an answer's body that are read
 
 /**
- * call sends a request as a person has written it, and returns the answer, whatever it is: its status, its headers, the
- * beginning of its body as text, and how long it took.
+ * call sends a request as a person has written it, with a path that begins with a slash, and returns the answer,
+ * whatever it is: its status, its headers, the beginning of its body as text, and how long it took.
  */
 export async function call({ method, path, body, signal }) {
   const began = performance.now();
   let answer;
   try {
-    answer = await fetch(new URL(path, location.origin), { method, body: body || undefined, signal, cache: "no-store",
+    answer = await fetch(root + path.slice(1), { method, body: body || undefined, signal, cache: "no-store",
       headers: { ...(body && { "Content-Type": "application/json" }), ...authorization() } });
   } catch {
     throw signal.aborted ? new Error("it was stopped") : unreachable();
@@ -199,7 +199,7 @@ export async function suspect() {
 /** probe returns why the service can't serve, or undefined if it can. */
 async function probe() {
   try {
-    const answer = await fetch("/readyz", { cache: "no-store", signal: AbortSignal.timeout(10_000) });
+    const answer = await fetch(root + "readyz", { cache: "no-store", signal: AbortSignal.timeout(10_000) });
     if (answer.ok) return undefined;
     const { detail = `status ${answer.status}` } = problemOf(await answer.text());
     return new TidemarkError(answer.status, "unavailable", detail);

@@ -1,6 +1,7 @@
 // The page that asks for a key.
 import { html, useState } from "./lib/preact.js";
 import { Failure, Form, Text, useAction } from "./form.js";
+import { asset } from "./router.js";
 import { isKey, refused, signIn } from "./service.js";
 
 export function SignIn() {
@@ -11,7 +12,7 @@ export function SignIn() {
   const action = useAction(() => signIn(text));
   return html`<main class="signin">
     <${Form} action=${action} className="panel">
-      <img src="/console/assets/icon.svg" alt="" width="40" height="40" />
+      <img src=${asset("icon.svg")} alt="" width="40" height="40" />
       <h1>Tidemark console</h1>
       <p>This service requires a credential. The key stays in this tab, and is gone when the tab is closed.</p>
       <${Text} label="API key or token" value=${key} onValue=${setKey} type="password" autocomplete="off" autofocus
