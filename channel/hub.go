@@ -213,9 +213,9 @@ func (h *hub) listening(targets []target) bool {
 // join returns a new waiter of a fetch, which must leave in the end.
 func (h *hub) join(targets []target) *waiter { return h.joined(&waiter{hub: h}, targets) }
 
-// joinStream returns a new waiter of a stream, which must leave in the end.
-func (h *hub) joinStream(targets []target, nudge <-chan struct{}) *waiter {
-	return h.joined(&waiter{hub: h, streams: true, nudge: nudge}, targets)
+// joinStream returns a new waiter of a stream, on a WebSocket or not, which must leave in the end.
+func (h *hub) joinStream(targets []target, nudge <-chan struct{}, socket bool) *waiter {
+	return h.joined(&waiter{hub: h, streams: true, socket: socket, nudge: nudge}, targets)
 }
 
 func (h *hub) joined(w *waiter, targets []target) *waiter {
@@ -232,6 +232,7 @@ func (h *hub) enter(w *waiter, targets []target) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := time.Now()
+	w.since = now
 	if !w.streams {
 		h.waiters++
 	}
@@ -239,7 +240,7 @@ func (h *hub) enter(w *waiter, targets []target) {
 		e := h.entry(t.channel, now)
 		e.users++
 		w.members[i] = member{entry: e, topic: e.topic, subscriber: t.subscriber, number: i, wake: w.wake,
-			streams: w.streams}
+			waiter: w}
 	}
 }
 

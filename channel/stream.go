@@ -45,6 +45,8 @@ type StreamQuery struct {
 	Acknowledge bool
 	// Ahead begins after what Resume covers, where the mark is behind it, and acknowledges nothing.
 	Ahead bool
+	// Socket says that it is a subscription of a WebSocket, for Service.Connected.
+	Socket bool
 }
 
 // Arrival is something that a stream has for its client: a message, a gap or the error of a source.
@@ -123,7 +125,7 @@ func (s *Service) OpenStream(ctx context.Context, q StreamQuery) (*Stream, error
 		return nil, err
 	}
 	st.watch = s.marks.watch(st.targets)
-	st.waiter = s.hub.joinStream(st.targets, st.watch.nudge)
+	st.waiter = s.hub.joinStream(st.targets, st.watch.nudge, q.Socket)
 	if err := st.begin(ctx, receipts); err != nil {
 		st.Close()
 		return nil, err

@@ -235,7 +235,7 @@ func (t *topic) add(m *member) {
 	defer t.mu.Unlock()
 	m.index, m.prepared = len(t.members), t.updates
 	t.members = append(t.members, m)
-	if m.streams {
+	if m.waiter.streams {
 		t.streams++
 	}
 }
@@ -249,7 +249,7 @@ func (t *topic) remove(m *member) {
 	moved.index = m.index
 	t.members[m.index], t.members[end] = moved, nil
 	t.members = t.members[:end]
-	if m.streams {
+	if m.waiter.streams {
 		t.streams--
 	}
 	if t.streams == 0 {

@@ -73,6 +73,8 @@ type waiter struct {
 	members []member
 	wake    chan wakeup // buffered, with room for each member
 	streams bool        // it is a stream, which sleeps again after a message
+	socket  bool        // the stream is a subscription of a WebSocket
+	since   time.Time   // when it began to wait
 	// nudge ends a sleep without a wake-up. nil for a fetch.
 	nudge <-chan struct{}
 }
@@ -82,8 +84,8 @@ type member struct {
 	entry      *entry
 	topic      *topic
 	subscriber string
-	number     int  // among the waiter's members
-	streams    bool // of a stream
+	number     int     // among the waiter's members
+	waiter     *waiter // whose streams, socket and since others may read: they never change
 	// paused keeps the member awake while the waiter sleeps: no message wakes it. Only the waiter's goroutine uses it.
 	paused bool
 	// write is the one that stored the message at the position; zero: it isn't known. The waiter's goroutine sets it while

@@ -81,7 +81,7 @@ type Limits struct {
 // Page selects a part of a channel's subscribers. The zero value is the first page, of the default size.
 type Page struct {
 	Cursor string // of the previous answer; empty: the first page
-	Limit  int    // about how many subscribers, at most 250; 0: the service's default, 100
+	Limit  int    // about how many subscribers; 0: the service's default, 100. At most 250, of Connected 1000
 }
 
 // Describe returns a description of a channel, with the first page of its subscribers. Errors: ErrNoChannel,
@@ -96,15 +96,20 @@ func (c *Client) Describe(ctx context.Context, channel string) (Description, err
 func (c *Client) DescribePage(ctx context.Context, channel string, p Page) (Description, error) {
 	var d Description
 	r := request{what: "describe " + channel, method: http.MethodGet, path: []string{"channels", channel},
-		query: url.Values{}}
-	if p.Cursor != "" {
-		r.query.Set("cursor", p.Cursor)
-	}
-	if p.Limit != 0 {
-		r.query.Set("limit", strconv.Itoa(p.Limit))
-	}
+		query: p.query()}
 	_, err := c.call(ctx, r, &d)
 	return d, err
+}
+
+func (p Page) query() url.Values {
+	query := url.Values{}
+	if p.Cursor != "" {
+		query.Set("cursor", p.Cursor)
+	}
+	if p.Limit != 0 {
+		query.Set("limit", strconv.Itoa(p.Limit))
+	}
+	return query
 }
 
 // Info returns the description of the server, its storage and its limits.

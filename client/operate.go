@@ -37,6 +37,29 @@ type ChannelDetails struct {
 	Rate *float64 `json:"rate,omitempty"`
 }
 
+// Connected is who waits on a channel at the server that answers: a page of its subscribers, and all of its connections.
+type Connected struct {
+	Channel string `json:"channel"`
+	Connections
+	Tails       int                   `json:"tails"`            // of the connections, those without a subscriber
+	Subscribers []ConnectedSubscriber `json:"subscribers"`      // by name
+	Cursor      string                `json:"cursor,omitempty"` // of the next page; left out: this is the last
+}
+
+// Connections are numbers of open connections by their kind. One with several sources counts for each of them.
+type Connections struct {
+	Polls   int `json:"polls"`   // fetches that wait
+	Streams int `json:"streams"` // streams of server-sent events
+	Sockets int `json:"sockets"` // subscriptions of WebSockets
+}
+
+// ConnectedSubscriber is a subscriber with a connection.
+type ConnectedSubscriber struct {
+	Name string `json:"name"`
+	Connections
+	Since time.Time `json:"since"` // when the oldest of them began to wait
+}
+
 // Peeked is messages of a channel, read without a subscriber.
 type Peeked struct {
 	Channel  string      `json:"channel"`
@@ -120,6 +143,16 @@ func (c *Client) Channels(ctx context.Context, prefix string) iter.Seq2[ListedCh
 			r.query.Set("cursor", page.Cursor)
 		}
 	}
+}
+
+// Connected returns who waits on a channel at the server that answers; other servers on the same Redis are not asked.
+// Errors: ErrInvalidChannel, ErrInvalidQuery.
+func (c *Client) Connected(ctx context.Context, channel string, p Page) (Connected, error) {
+	r := request{what: "list the connections of " + channel, method: http.MethodGet,
+		path: []string{"channels", channel, "connected"}, query: p.query()}
+	var found Connected
+	_, err := c.call(ctx, r, &found)
+	return found, err
 }
 
 // Peek returns messages of a channel without a subscriber, and changes nothing. Errors: ErrNoChannel,

@@ -23,6 +23,11 @@ func (o operations) Policy(name string) (channel.Policy, string, error) {
 	return o.channel.Policy(name)
 }
 
+// Connected returns who waits on a channel at this server.
+func (o operations) Connected(name, after string, limit int) (channel.Connected, error) {
+	return o.channel.Connected(name, after, limit)
+}
+
 // Peek reads messages without a subscriber.
 func (o operations) Peek(ctx context.Context, name string, from channel.From, limit int) (channel.Peek, error) {
 	return o.channel.Peek(ctx, name, from, limit)

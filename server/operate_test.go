@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -177,4 +178,40 @@ func TestSocketIsToldOfOperators(t *testing.T) {
 	require.Equal(t, "m4", s.Is(wire.FrameMessage).ID)
 	require.Equal(t, 204, admin.Do("DELETE", "/v1/channels/c", "").Status)
 	s.Fails(0, fault.SlugNoSubscriber)
+}
+
+// TestConnected shows operators who waits on a channel, by which kind of connection, until it ends.
+func TestConnected(t *testing.T) {
+	t.Parallel()
+	h := servertest.Start(t)
+	admin := h.OnAdmin()
+	const at = "/v1/channels/c/connected"
+	connected := func(query string) client.Connected {
+		t.Helper()
+		c := servertest.Decode[client.Connected](admin.Do("GET", at+query, ""))
+		for i := range c.Subscribers {
+			require.WithinDuration(t, time.Now(), c.Subscribers[i].Since, time.Minute)
+			c.Subscribers[i].Since = time.Time{}
+		}
+		return c
+	}
+	nobody := client.Connected{Channel: "c", Subscribers: []client.ConnectedSubscriber{}}
+	require.Equal(t, nobody, connected(""), "of a channel that doesn't exist")
+	h.Subscribe("c", "s")
+	h.Subscribe("c", "t")
+	answers := h.Waiting(t.Context(), 2, "GET "+servertest.At+"/messages?wait=1m")
+	socket := h.Dial()
+	socket.Does(subscribeS, "ok")
+	openEvents(t, h, "/v1/channels/c/stream")
+	one, s := client.Connections{Polls: 2, Streams: 1, Sockets: 1}, client.Connections{Polls: 2, Sockets: 1}
+	require.Equal(t, client.Connected{Channel: "c", Connections: one, Tails: 1,
+		Subscribers: []client.ConnectedSubscriber{{Name: "s", Connections: s}}}, connected("?limit=1"))
+	require.Empty(t, connected("?cursor=s").Subscribers)
+	h.Publish("c", "a", "1")
+	<-answers
+	<-answers
+	require.Equal(t, client.Connections{Streams: 1, Sockets: 1}, connected("").Connections)
+	admin.Do("GET", at+"?limit=1001", "").Problem(400, fault.SlugInvalidQuery)
+	admin.Do("GET", "/v1/channels/no%20spaces/connected", "").Problem(400, fault.SlugInvalidChannel)
+	h.Do("GET", at, "").Problem(404, fault.SlugNoPath)
 }

@@ -116,7 +116,7 @@ func procedures() []string {
 }
 
 // forOperators matches paths of channels that are called at the admin listener, for at least one method.
-var forOperators = regexp.MustCompile(`^/v1/channels(/[^/]+(/messages|/purge|/policy|/subscribers/[^/]+/seek)?)?$`)
+var forOperators = regexp.MustCompile(`^/v1/channels(/[^/]+(/messages|/purge|/policy|/connected|/subscribers/[^/]+/seek)?)?$`)
 
 // TestClosedService starts a service that other machines can reach, and calls everything on each of its listeners:
 // without a credential all calls are refused, and with one the same calls are answered.

@@ -75,6 +75,18 @@ func (s *site) publish(channel string, contents ...any) {
 	}
 }
 
+// opensStream opens a stream of a subscriber, which end ends.
+func (s *site) opensStream(channel, subscriber string) (end func()) {
+	s.t.Helper()
+	r, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet,
+		s.service+"/v1/channels/"+channel+"/subscribers/"+subscriber+"/stream", http.NoBody)
+	require.NoError(s.t, err)
+	answer, err := http.DefaultClient.Do(r)
+	require.NoError(s.t, err)
+	require.Equal(s.t, http.StatusOK, answer.StatusCode)
+	return func() { require.NoError(s.t, answer.Body.Close()) }
+}
+
 // field fills a field of a form.
 func (w window) field(label, text string) {
 	w.t.Helper()
@@ -189,6 +201,11 @@ func TestConsole(t *testing.T) {
 	w.sees("span[contains(@class, 'live on')]", "live")
 	s.publish("orders.1000", "while the tail is open")
 	w.sees("span", "while the tail is open")
+	w.sees("dd", "stream") // that of the tail is connected
+	endStream := s.opensStream("orders.1000", "shop")
+	w.sees("span[@class='dot']/span[@class='spoken']", "connected, stream")
+	endStream()
+	w.do(chromedp.WaitNotPresent(chromedp.CSS(`.dot`)))
 	w.click("Publish")
 	w.field("Content", `{"by": "hand"`)
 	w.sees("p", "Not JSON")

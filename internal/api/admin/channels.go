@@ -28,6 +28,7 @@ import (
 type Channels interface {
 	Channels(ctx context.Context, prefix, cursor string, details bool) (channel.SummaryPage, error)
 	Policy(name string) (p channel.Policy, rule string, err error)
+	Connected(name, after string, limit int) (channel.Connected, error)
 	Peek(ctx context.Context, name string, from channel.From, limit int) (channel.Peek, error)
 	Purge(ctx context.Context, r channel.PurgeRequest) (channel.Purged, error)
 	Delete(ctx context.Context, name string) error
@@ -49,6 +50,7 @@ func addChannels(r *web.Router, of Channels, log *slog.Logger) {
 	for _, route := range []web.Route{
 		{Path: "/v1/channels", Handle: c.list},
 		{Path: at + "/messages", Handle: c.peek},
+		{Path: at + "/connected", Handle: c.connected},
 	} {
 		route.Query, route.Action, route.Admin = web.QueryRead, access.Admin, true
 		a.AddGet(route)
@@ -187,6 +189,25 @@ func (h *channels) policy(c *web.Call) error {
 	return c.Value(http.StatusOK, wire.ChannelPolicy{Channel: c.Param(0), Rule: rule, TTLMillis: p.TTL.Milliseconds(),
 		MaxMessages: p.MaxMessages, MaxMessageBytes: p.MaxMessageBytes, Replicas: p.Replicas,
 		MaxSubscribers: p.MaxSubscribers, Schema: p.Schema != nil, Copies: p.Copies, Plain: p.Plain})
+}
+
+// connected is GET /v1/channels/{channel}/connected.
+func (h *channels) connected(c *web.Call) error {
+	after, limit, err := pageQuery(c.Request().URL.RawQuery)
+	if err != nil {
+		return err
+	}
+	found, err := h.service.Connected(c.Param(0), after, limit)
+	if err != nil {
+		return err
+	}
+	answer := client.Connected{Channel: c.Param(0), Connections: client.Connections(found.Connections), Tails: found.Tails,
+		Subscribers: make([]client.ConnectedSubscriber, len(found.Subscribers)), Cursor: found.Next}
+	for i, s := range found.Subscribers {
+		answer.Subscribers[i] = client.ConnectedSubscriber{Name: s.Name, Connections: client.Connections(s.Connections),
+			Since: s.Since.UTC().Truncate(time.Millisecond)}
+	}
+	return answerCompressed(c, answer)
 }
 
 // peek is GET /v1/channels/{channel}/messages.

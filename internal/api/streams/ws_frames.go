@@ -343,7 +343,7 @@ func (s *socket) subscribe(f *wire.ClientFrame) {
 	}
 	who := s.who.Load()
 	s.awaitEnd(wire.StreamSource{Channel: f.Channel, Subscriber: f.Subscriber})
-	sub := &subscription{ref: f.Ref, done: make(chan struct{}), query: channel.StreamQuery{Window: f.Window,
+	sub := &subscription{ref: f.Ref, done: make(chan struct{}), query: channel.StreamQuery{Window: f.Window, Socket: true,
 		Resume: cmp.Or(f.Resume, f.LastReceiptHandle), Ahead: f.Resume != "", From: []channel.Source{from}}}
 	sub.part = s.router.Answers().Part(s.client)
 	sub.ctx, sub.cancel = context.WithCancel(unsent.With(who.ctx, &sub.part))

@@ -24,6 +24,8 @@ export default function Channel({ params: { channel } }) {
   const changed = () => of.reload();
   const admin = may("admin");
   const missing = of.error?.status === 404;
+  const connected = useAsked(admin ? ["channels", channel, "connected"] : undefined,
+    { query: [["limit", "1000"]], every: 3000 }).data;
   return html`<${Head} title=${visible(channel)} className="name" back=${at("channels")} backLabel="All channels">
       <span class="space"></span>
       <div class="row-of">${may("publish", channel) &&
@@ -37,23 +39,33 @@ export default function Channel({ params: { channel } }) {
           <p>It is created by its first message or subscriber. It may have expired, or was deleted.</p><//></section>`
       : of.error?.status === 400 ? html`<section class="panel"><${Asked} of=${of} /></section>`
       : html`
-        <${Asked} of=${of} rows=${2} show=${(d) => html`<${Figures} of=${d} />`} />
+        <${Asked} of=${of} rows=${2} show=${(d) => html`<${Figures} of=${d} connected=${connected} />`} />
         ${admin && html`<${Policy} channel=${channel} />`}
         <div class="columns wide">
           ${admin ? html`<${Messages} key=${of.data?.epoch} channel=${channel} clock=${of.data?.clock}
               oldest=${of.data?.oldest} />` : html`<${NoPeek} />`}
-          <${Subscribers} channel=${channel} of=${of} cursor=${cursor} onPage=${setCursor} onChange=${changed} />
+          <${Subscribers} channel=${channel} of=${of} connected=${connected} cursor=${cursor} onPage=${setCursor}
+            onChange=${changed} />
         </div>`}
     ${dialog === "publish" && html`<${Publish} channel=${channel} onClose=${close} onDone=${changed} />`}
     ${dialog === "purge" && html`<${Purge} channel=${channel} of=${of.data} onClose=${close} onDone=${changed} />`}
     ${dialog === "delete" && html`<${Delete} channel=${channel} onClose=${close} />`}`;
 }
 
-const Figures = ({ of: d }) => html`<dl class="figures">
+const here = "At the server that answers. Other servers on this Redis have their own connections";
+
+/** kinds returns the kinds of some connections, such as "poll, 2 sockets". */
+const kinds = ({ polls, streams, sockets }) =>
+  [[polls, "poll"], [streams, "stream"], [sockets, "socket"]].filter(([n]) => n > 0)
+    .map(([n, kind]) => n === 1 ? kind : plural(n, kind)).join(", ");
+
+const Figures = ({ of: d, connected: c }) => html`<dl class="figures">
   <div><dt>Clock</dt><dd>${count(d.clock)}</dd></div>
   <div><dt>Messages</dt><dd>${count(d.live)}${d.oldest !== undefined && html` <small>from ${count(d.oldest)}</small>`}
     </dd></div>
   <div><dt>Subscribers</dt><dd>${count(d.subscriberCount)}</dd></div>
+  ${c && html`<div title=${here}><dt>Connected here</dt>
+    <dd>${count(c.polls + c.streams + c.sockets)} <small>${kinds(c)}</small></dd></div>`}
   <div title="The remaining life without further activity"><dt>Lives for</dt><dd>${duration(d.ttlMs)}</dd></div>
   <div title=${"Epoch " + d.epoch}><dt>Created</dt><dd><${Time} at=${bornAt(d.epoch)} /></dd></div>
 </dl>`;
@@ -118,14 +130,27 @@ function useAges(channel, subscribers) {
   return ages;
 }
 
-function Subscribers({ channel, of, cursor, onPage, onChange }) {
+/** connectionsOf returns how the connections of a subscriber are shown, of which an answer may have a part. */
+const connectionsOf = (connected) => {
+  const known = new Map(connected.subscribers.map((s) => [s.name, s]));
+  return {
+    cell: ({ name }) => known.has(name)
+      ? html`<span title=${here}>${kinds(known.get(name))}</span>`
+      : html`<span class="dim">${connected.cursor && name > connected.cursor ? "?" : "–"}</span>`,
+    dot: ({ name }) => known.has(name) && html`<span class="dot" title=${`Connected here: ${kinds(known.get(name))}`}>
+      <span class="spoken">connected, ${kinds(known.get(name))}: </span></span>`,
+  };
+};
+
+function Subscribers({ channel, of, connected, cursor, onPage, onChange }) {
   const all = of.data?.subscribers ?? [];
   const ages = useAges(channel, all);
+  const connections = connected && connectionsOf(connected);
   const [acted, act] = useState(null); // on which subscriber, and how
   const close = () => act(null);
   const columns = [
     { name: "name", label: "Subscriber", width: "minmax(72px, 1fr)",
-      cell: (s) => html`<span class="name">${visible(s.name)}</span>` },
+      cell: (s) => html`${connections?.dot(s)}<span class="name">${visible(s.name)}</span>` },
     { name: "lag", label: "Lag", width: "minmax(44px, 90px)", end: true,
       cell: (s) => html`<span class=${s.lag > 0 ? "warn" : "dim"}>${count(s.lag)}</span>` },
     { name: "age", label: "Oldest unread", width: "minmax(84px, 110px)", end: true, from: 390,
@@ -134,6 +159,10 @@ function Subscribers({ channel, of, cursor, onPage, onChange }) {
           : html`<span class="dim" title=${`Known for the ${agesAsked} marks that are the furthest behind`}>?</span>` },
     { name: "mark", label: "Mark", width: "minmax(60px, 110px)", end: true, from: 560, cell: (s) => count(s.mark) },
   ];
+  if (connections) {
+    columns.splice(1, 0, { name: "connected", label: html`<span title=${here}>Connected</span>`,
+      width: "minmax(72px, 120px)", from: 460, cell: connections.cell });
+  }
   if (may("admin")) {
     columns.push({ name: "acts", label: html`<span class="spoken">Actions</span>`, width: "auto", end: true,
         cell: (s) => html`

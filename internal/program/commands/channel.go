@@ -15,7 +15,7 @@ import (
 
 func newChannel(t cli.Terminal) *cobra.Command {
 	return cli.NewGroup("channel", "List, show, purge and delete channels", newChannelList(t), newChannelShow(t),
-		newChannelPeek(t), newChannelPurge(t), newChannelDelete(t))
+		newChannelConnected(t), newChannelPeek(t), newChannelPurge(t), newChannelDelete(t))
 }
 
 func newChannelShow(t cli.Terminal) *cobra.Command {

@@ -2,6 +2,7 @@ package commands
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
@@ -59,6 +60,61 @@ and one can be listed twice.`,
 		return channels.end()
 	})
 	return cmd
+}
+
+func newChannelConnected(t cli.Terminal) *cobra.Command {
+	var asJSON bool
+	var page client.Page
+	cmd := &cobra.Command{
+		Use:        "connected CHANNEL",
+		SuggestFor: []string{"waiting", "connections", "clients", "who"},
+		Short:      "Show who waits for a channel's messages now",
+		Long: `Show who waits for a channel's messages now: the subscribers with a long poll, a stream of server-sent events or a
+subscription of a WebSocket at the server that answers, and since when. Other servers on the same Redis have their own.
+Redis isn't asked.`,
+		Args: cli.Arguments(1, 1),
+	}
+	connection := cli.AddAdministration(cmd, t, 5*time.Second)
+	cli.CompleteArguments(cmd, 1, connection.Channels)
+	cmd.Flags().BoolVar(&asJSON, cli.JSONFlag, false, "print a line of JSON: Connected")
+	cmd.Flags().IntVar(&page.Limit, "limit", 100, "how many subscribers to show, at most 1000")
+	cmd.Flags().StringVar(&page.Cursor, "cursor", "", "`CURSOR` continue from the cursor that the previous answer printed")
+	connection.Handle(func(ctx context.Context, c *client.Client, args []string) error {
+		found, err := c.Connected(ctx, args[0], page)
+		switch {
+		case err != nil:
+			return err
+		case asJSON:
+			return cli.WriteLine(t.Stdout, found)
+		}
+		return writeConnected(t, found)
+	})
+	return cmd
+}
+
+func writeConnected(t cli.Terminal, c client.Connected) error {
+	if c.Polls+c.Streams+c.Sockets == 0 {
+		_, err := fmt.Fprintln(t.Stdout, "nobody waits at this server")
+		return err
+	}
+	_, err := fmt.Fprintf(t.Stdout, "polls %d, streams %d, sockets %d; of them without a subscriber: %d\n\n", c.Polls,
+		c.Streams, c.Sockets, c.Tails)
+	if err != nil {
+		return err
+	}
+	rows := "SUBSCRIBER\tPOLLS\tSTREAMS\tSOCKETS\tFOR\n"
+	for _, s := range c.Subscribers {
+		rows += cli.Row("%s\t%d\t%d\t%d\t%s\n", s.Name, s.Polls, s.Streams, s.Sockets, ago(s.Since))
+	}
+	if len(c.Subscribers) > 0 {
+		if err := cli.WriteTable(t.Stdout, rows); err != nil {
+			return err
+		}
+	}
+	if c.Cursor != "" {
+		t.Report("there are more subscribers; continue with --cursor %s", c.Cursor)
+	}
+	return nil
 }
 
 func newChannelPeek(t cli.Terminal) *cobra.Command {
