@@ -114,9 +114,10 @@ func nameOf(t *testing.T, text string) string {
 	return object.Metadata.Name
 }
 
+// TestLint: the chart is valid, also without values, with which nothing could be installed.
 func TestLint(t *testing.T) {
 	t.Parallel()
-	for _, values := range []string{everything, small} {
+	for _, values := range []string{everything, small, ""} {
 		given, err := chartutil.ReadValues([]byte(values))
 		require.NoError(t, err)
 		linter := lint.All(dir, given, "chat", true)
@@ -222,8 +223,9 @@ func TestNames(t *testing.T) {
 func TestRefusedValues(t *testing.T) {
 	t.Parallel()
 	for values, want := range map[string]string{
-		"access: {insecure: true}":                            "redis",
-		"redis: {url: 'redis://redis:6379'}":                  "access: set apiKeysSecret or requireCredentials",
+		"":                                   "redis: set url, or existingSecret",
+		"access: {insecure: true}":           "redis: set url, or existingSecret",
+		"redis: {url: 'redis://redis:6379'}": "access: set apiKeysSecret or requireCredentials",
 		"redis: {url: 'redis://user:secret@redis:6379'}":      "url",
 		small + "\nreplica: 3":                                "replica",
 		small + "\nservice: {port: 0}":                        "port",
