@@ -203,8 +203,8 @@ func TestConnected(t *testing.T) {
 	socket := h.Dial()
 	socket.Does(subscribeS, "ok")
 	openEvents(t, h, "/v1/channels/c/stream")
-	one, s := client.Connections{Polls: 2, Streams: 1, Sockets: 1}, client.Connections{Polls: 2, Sockets: 1}
-	require.Equal(t, client.Connected{Channel: "c", Connections: one, Tails: 1,
+	all, s := client.Connections{Polls: 2, Streams: 1, Sockets: 1}, client.Connections{Polls: 2, Sockets: 1}
+	require.Equal(t, client.Connected{Channel: "c", Connections: all, Tails: 1,
 		Subscribers: []client.ConnectedSubscriber{{Name: "s", Connections: s}}}, connected("?limit=1"))
 	require.Empty(t, connected("?cursor=s").Subscribers)
 	h.Publish("c", "a", "1")
