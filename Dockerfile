@@ -1,8 +1,8 @@
-# syntax=docker/dockerfile:1
-# Images of the service. Both run as the user tidemark (65532), and can run with a read-only root file system.
+# Images of the service. Both run as the user tidemark (65532), and can run with a read-only root file system. BuildKit
+# builds them, which Docker before 23 uses only with DOCKER_BUILDKIT=1.
 #
-#   docker build -t tidemark .                               # for a Redis that you run: TIDEMARK_REDIS
-#   docker build -t tidemark:managed --target managed .      # with a redis-server; keep /var/lib/tidemark in a volume
+#   DOCKER_BUILDKIT=1 docker build -t tidemark .                            # for a Redis that you run: TIDEMARK_REDIS
+#   DOCKER_BUILDKIT=1 docker build -t tidemark:managed --target managed .   # with a redis-server; keep /var/lib/tidemark in a volume
 #
 # `make image` adds the version. scripts/check-image.sh runs the stages after the first without Docker.
 ARG GO_VERSION=1.26

@@ -97,7 +97,7 @@ check: ## run what CI runs: lint, all tests with the race detector, fuzz targets
 	@scripts/check-binary.sh
 
 image: ## build the image `tidemark` with Docker; TARGET=managed is the one with a Redis
-	docker build -t tidemark$(if $(TARGET),:$(TARGET)) $(if $(TARGET),--target $(TARGET)) --build-arg VERSION=$(VERSION) \
+	DOCKER_BUILDKIT=1 docker build -t tidemark$(if $(TARGET),:$(TARGET)) $(if $(TARGET),--target $(TARGET)) --build-arg VERSION=$(VERSION) \
 	  --build-arg COMMIT=$(COMMIT) --build-arg DATE=$(DATE) .
 
 release-check: ## build a snapshot of a release in dist/, and check its packages and images; VERSION=v0.1.0 checks CHANGELOG.md for it
