@@ -20,8 +20,24 @@ var (
 )
 
 // Fetch runs fetch.lua, and reads the rest of a large batch in bulk. While the channel's slot is being moved it reads
-// key by key instead.
-func (s *Store) Fetch(ctx context.Context, r channel.FetchRequest) (channel.Batch, error) {
+// key by key instead. If the subscriber's last fetch found nothing, it looks by Poll first whether there is something,
+// which costs Redis a third of the script.
+func (s *Store) Fetch(ctx context.Context, r channel.FetchRequest) (b channel.Batch, err error) {
+	if r.Tail == nil && r.After == nil && !r.Identify {
+		mark := s.keys(r.Channel).Mark(r.Subscriber)
+		if s.ttls.has(mark) {
+			if b, done, err := s.fetchNothing(ctx, &r); done || err != nil {
+				return b, err
+			}
+		}
+		defer func() {
+			if err == nil && b.Mark == b.Clock {
+				s.ttls.add(mark)
+			} else {
+				s.ttls.remove(mark)
+			}
+		}()
+	}
 	until := time.Now().Add(s.conn.Timeout())
 	call := s.fetchCall(&r, 1, firstRead)
 	rep, err := s.conn.RunUnlessMoving(ctx, fetchScript, call.Keys, call.Args)
@@ -32,6 +48,18 @@ func (s *Store) Fetch(ctx context.Context, r channel.FetchRequest) (channel.Batc
 		return channel.Batch{}, err
 	}
 	return s.completed(ctx, rep, &r)
+}
+
+// fetchNothing returns the batch of a fetch that finds nothing and needn't renew the subscriber. Otherwise done is
+// false: the script must run.
+func (s *Store) fetchNothing(ctx context.Context, r *channel.FetchRequest) (b channel.Batch, done bool, err error) {
+	found := s.poll(ctx, []channel.PollRequest{{FetchRequest: *r}}, true)[0]
+	if found.Err != nil || found.Due || found.Mark != found.Clock {
+		return channel.Batch{}, false, found.Err
+	}
+	at := found.Clock
+	return channel.Batch{Epoch: found.Epoch, Mark: at, After: at, Through: at, Clock: at, Messages: []channel.Message{}},
+		true, nil
 }
 
 // FetchEach runs fetch.lua for all requests in one round trip. Its scripts read about firstRead bytes in all: larger

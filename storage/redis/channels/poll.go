@@ -2,6 +2,7 @@ package channels
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"time"
 
@@ -17,8 +18,15 @@ import (
 // Poll acknowledges with ack.lua, reads clocks, marks and epochs with MGET, and reads the TTLs of marks that ttlCache
 // doesn't cover, all in one pipeline to each node. Outside of a Cluster one MGET reads all channels.
 func (s *Store) Poll(ctx context.Context, requests []channel.PollRequest) []channel.PollResult {
+	return s.poll(ctx, requests, slices.ContainsFunc(requests, func(r channel.PollRequest) bool {
+		return r.Wait > 0 || r.Last != nil
+	}))
+}
+
+// poll is Poll. With epochs it reads epochs, too.
+func (s *Store) poll(ctx context.Context, requests []channel.PollRequest, epochs bool) []channel.PollResult {
 	p := polling{store: s, requests: requests, results: make([]channel.PollResult, len(requests))}
-	p.makeKeys()
+	p.makeKeys(epochs)
 	errs := s.conn.RetryEach(ctx, "poll", len(requests), p.try)
 	for i, err := range errs {
 		if p.results[i].Err = err; err != nil {
@@ -36,17 +44,17 @@ type polling struct {
 	reads    mget // of positions
 }
 
-// makeKeys makes the keys of all positions: clock and mark and, if a request may wait, epoch.
-func (p *polling) makeKeys() {
+// makeKeys makes the keys of all positions: clock, mark and, with epochs, epoch.
+func (p *polling) makeKeys(epochs bool) {
 	prefix, size := p.store.conn.Prefix(), 0
 	p.reads = mget{client: p.store.conn.Client(), each: 2}
+	if epochs {
+		p.reads.each = 3
+	}
 	for i := range p.requests {
 		r := &p.requests[i]
 		size += 4*(len(prefix)+len(beforeChannel)+len(r.Channel)+len(afterChannel)) +
 			len(clockSuffix+markInfix+epochSuffix) + len(r.Subscriber)
-		if r.Wait > 0 || r.Last != nil {
-			p.reads.each = 3
-		}
 	}
 	var space keySpace
 	space.text.Grow(size)

@@ -11,8 +11,8 @@ import (
 // ttlCacheSize is the largest number of marks in a ttlCache, which takes about 15 MB then.
 const ttlCacheSize = 1 << 16
 
-// ttlCache holds the TTLs of the marks that were polled last, so that a poll needn't read them each time. Many
-// goroutines may use it.
+// ttlCache holds the TTLs of the marks that were polled last, so that a poll needn't read them each time, and the marks
+// whose last fetch found nothing. Many goroutines may use it.
 type ttlCache struct {
 	mu    sync.Mutex
 	marks *simplelru.LRU[string, markTTL]
@@ -37,6 +37,22 @@ func (c *ttlCache) covers(key string, now time.Time, least, maxAge time.Duration
 	defer c.mu.Unlock()
 	m, ok := c.marks.Get(key)
 	return ok && now.Sub(m.read) < maxAge && !m.ends.Before(now.Add(least))
+}
+
+// has reports whether a mark is held.
+func (c *ttlCache) has(key string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.marks.Contains(key)
+}
+
+// add holds a mark of which no TTL is known, unless it is held already.
+func (c *ttlCache) add(key string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.marks.Contains(key) {
+		c.marks.Add(strings.Clone(key), markTTL{})
+	}
 }
 
 // set records the TTL that a mark had at a time, at least.

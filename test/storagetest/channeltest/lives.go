@@ -167,6 +167,8 @@ func lifeWaited(s *testChannel) {
 	for _, p := range ownParts {
 		require.LessOrEqual(s.T, s.Life(p), least+ttl/50, "the next poll writes nothing")
 	}
+	s.Unsubscribe("s") // a store remembers for a while how long a subscriber lives
+	s.Subscribe("s")
 	s.SetLife(least*98/100, ownParts...)
 	s.FetchWith(r)
 	waits()
