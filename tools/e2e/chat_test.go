@@ -24,8 +24,8 @@ import (
 // cuts matches what Chromium logs when requests fail because the test has cut their connections.
 var cuts = regexp.MustCompile(`net::ERR_|WebSocket connection to|responded with a status of (404|502|503)`)
 
-// chat is examples/chat, and the service that its pages talk to.
-type chat struct {
+// example is an example whose page talks to the service itself, and that service.
+type example struct {
 	t       *testing.T
 	url     string
 	service string // its URL
@@ -34,42 +34,43 @@ type chat struct {
 	end     func() // ends the service
 }
 
-// startChat starts a service and the chat's page, as in the README of the example but with other addresses.
-func startChat(t *testing.T) *chat {
+// startExample starts a service and the page of examples/<name>, as in its README but with other addresses.
+func startExample(t *testing.T, name string) *example {
 	t.Helper()
 	page, service, admin := freeAddress(t), freeAddress(t), freeAddress(t)
-	c := &chat{t: t, service: "http://" + service, metrics: "http://" + admin + "/metrics"}
-	c.args = []string{"serve", "--config", "../../examples/chat/tidemark.yaml", "--cors-origins", "http://" + page,
+	e := &example{t: t, service: "http://" + service, metrics: "http://" + admin + "/metrics"}
+	e.args = []string{"serve", "--config", "../../examples/" + name + "/tidemark.yaml", "--cors-origins", "http://" + page,
 		"--data-dir", filepath.Join(t.TempDir(), "data"), "--listen", service, "--grpc-listen", "127.0.0.1:0",
 		"--admin-listen", admin}
-	c.start()
-	c.url = startProgram(t, regexp.MustCompile(`msg="the chat is ready" url=(\S+)`), setting(t, "TIDEMARK_TEST_CHAT"),
-		"-listen", page, "-server", c.service, "-client", "../../clients/typescript/dist/tidemark.min.js")
-	return c
+	e.start()
+	e.url = startProgram(t, regexp.MustCompile(`msg="the `+name+` is ready" url=(\S+)`),
+		setting(t, "TIDEMARK_TEST_"+strings.ToUpper(name)),
+		"-listen", page, "-server", e.service, "-client", "../../clients/typescript/dist/tidemark.min.js")
+	return e
 }
 
-func (c *chat) start() {
-	c.t.Helper()
-	_, c.end = runProgram(c.t, regexp.MustCompile(`msg="tidemark is ready" url=(\S+)`), setting(c.t,
-		"TIDEMARK_TEST_BINARY"), c.args...)
+func (e *example) start() {
+	e.t.Helper()
+	_, e.end = runProgram(e.t, regexp.MustCompile(`msg="tidemark is ready" url=(\S+)`), setting(e.t,
+		"TIDEMARK_TEST_BINARY"), e.args...)
 }
 
 // openStreams matches the numbers of open streams in the service's metrics, one for each transport.
 var openStreams = regexp.MustCompile(`(?m)^tidemark_(?:streams|sockets)(?:\{.*\})? (\d+)$`)
 
 // streams returns how many streams the service has.
-func (c *chat) streams() (open int) {
-	c.t.Helper()
-	r, err := http.NewRequestWithContext(c.t.Context(), http.MethodGet, c.metrics, http.NoBody)
-	require.NoError(c.t, err)
+func (e *example) streams() (open int) {
+	e.t.Helper()
+	r, err := http.NewRequestWithContext(e.t.Context(), http.MethodGet, e.metrics, http.NoBody)
+	require.NoError(e.t, err)
 	answer, err := http.DefaultClient.Do(r)
-	require.NoError(c.t, err)
-	defer func() { require.NoError(c.t, answer.Body.Close()) }()
+	require.NoError(e.t, err)
+	defer func() { require.NoError(e.t, answer.Body.Close()) }()
 	text, err := io.ReadAll(answer.Body)
-	require.NoError(c.t, err)
+	require.NoError(e.t, err)
 	for _, match := range openStreams.FindAllSubmatch(text, -1) {
 		n, err := strconv.Atoi(string(match[1]))
-		require.NoError(c.t, err)
+		require.NoError(e.t, err)
 		open += n
 	}
 	return open
@@ -120,7 +121,7 @@ func (w window) offline(is bool) {
 // TestTabs: ten tabs of a browser share one connection, whatever happens to the tab that has it and to the service.
 func TestTabs(t *testing.T) {
 	t.Parallel()
-	c := startChat(t)
+	c := startExample(t, "chat")
 	open := browser(t, cuts)
 	bob := open(c.url)
 	bob.enterChat("Bob")
@@ -189,7 +190,7 @@ func TestTabs(t *testing.T) {
 // while messages for one that has just ended are on their way.
 func TestSubscriptionsThatFollowOthers(t *testing.T) {
 	t.Parallel()
-	w := browser(t, cuts)(startChat(t).url)
+	w := browser(t, cuts)(startExample(t, "chat").url)
 	const script = `(async () => {
 		const {Tidemark} = await import('./tidemark.js');
 		const [leader, follower] = [0, 1].map(() => new Tidemark(document.documentElement.dataset.tidemark, {share: 'x'}));
@@ -242,7 +243,7 @@ func publishAll(t *testing.T, service, channel string, contents ...string) {
 // TestChatShowsAnyContent: no message ends the page.
 func TestChatShowsAnyContent(t *testing.T) {
 	t.Parallel()
-	c := startChat(t)
+	c := startExample(t, "chat")
 	w := browser(t, cuts)(c.url)
 	w.enterChat("Ann")
 	publishAll(t, c.service, "chat.Lobby", oddContents...)
