@@ -46,6 +46,11 @@ function lobby(text) {
   problem(text);
 }
 
+function start() {
+  save({...none, ticket: crypto.randomUUID(), since: Date.now()});
+  void search();
+}
+
 // search waits for the assignment. The ID of the ticket is stored before it is created, and creating it again changes
 // nothing: so this is what a page that was loaded again does, too.
 async function search() {
@@ -63,7 +68,10 @@ async function search() {
     play();
   } catch (error) {
     if (signal.aborted) return;
-    lobby(error.slug === 'ticket-expired' ? `Nobody was found for you, ${name}. Try again later.` : error.message);
+    if (error.slug !== 'ticket-expired') return lobby(error.message);
+    const early = queue && Date.now() - tab.since < milliseconds(queue.definition.ticketTTL) - 1000;
+    if (early) start(); // the service has not heard from this page for a while: it was asleep, or offline
+    else lobby(`Nobody was found for you, ${name}. Try again later.`);
   }
 }
 
@@ -279,10 +287,6 @@ form.skill.value = tab.skill;
 const level = () => put('level', form.skill.value);
 form.skill.addEventListener('input', level);
 level();
-const start = () => {
-  save({...none, ticket: crypto.randomUUID(), since: Date.now()});
-  void search();
-};
 $('play').addEventListener('submit', event => {
   event.preventDefault();
   save({name: form.name.value.trim() || 'Somebody', skill: Number(form.skill.value)});

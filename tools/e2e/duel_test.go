@@ -3,6 +3,7 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -108,6 +109,28 @@ func TestDuelWithoutOpponent(t *testing.T) {
 	ann.sees("p", "Ben has chosen. Choose!")
 	closeTab()
 	ben.sees("p", "Ann did not answer in time. You win!")
+}
+
+// TestDuelAfterSleep: a page whose ticket expired early, because the service didn't hear from it, goes on searching.
+func TestDuelAfterSleep(t *testing.T) {
+	t.Parallel()
+	e := startExample(t, "duel")
+	ann := browser(t, cuts)(e.url)
+	ann.plays("Ann")
+	ann.sees("p", "You are the only player who searches.")
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, e.service+"/v1/tickets",
+		strings.NewReader(`{"queue":"duel","id":"asleep","ttl":"3s"}`))
+	require.NoError(t, err)
+	answer, err := http.DefaultClient.Do(r)
+	require.NoError(t, err)
+	require.NoError(t, answer.Body.Close())
+	require.Equal(t, http.StatusCreated, answer.StatusCode)
+	const ticket = `JSON.parse(sessionStorage.duel).ticket`
+	ann.do(chromedp.Evaluate[chromedp.Void](
+		`sessionStorage.duel = JSON.stringify({...JSON.parse(sessionStorage.duel), ticket: 'asleep'})`), chromedp.Reload(),
+		chromedp.Poll[chromedp.Void](ticket+` !== 'asleep'`))
+	ann.sees("h2", "Searching for an opponent")
+	require.Regexp(t, `^[0-9a-f-]{36}$`, read(ann, chromedp.Evaluate[string](ticket)))
 }
 
 // TestDuelShowsNames: a name is text, and what else anybody publishes is no move.
