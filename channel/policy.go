@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/internal/names"
 	"github.com/tidemark-dev/tidemark/internal/patterns"
 )
 
@@ -136,7 +137,7 @@ func NewPolicies(fallback Policy, rules []Rule) (*Policies, error) {
 }
 
 func compileRule(r *Rule, fallback Policy) (compiledRule, error) {
-	pattern, err := patterns.Compile(r.Pattern)
+	pattern, err := patterns.Compile(r.Pattern, names.CanContain)
 	if err != nil {
 		return compiledRule{}, fmt.Errorf("pattern: %w", err)
 	}

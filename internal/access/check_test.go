@@ -438,6 +438,10 @@ func TestBadRules(t *testing.T) {
 		{access.ChannelRule{Pattern: "a", Writers: []string{""}}, "channels[0].writers[0]: is empty"},
 		{access.ChannelRule{Pattern: "a", Writers: []string{strings.Repeat("a", 257)}},
 			"channels[0].writers[0]: has 257 bytes, at most 256"},
+		{access.ChannelRule{Pattern: "a", Readers: []string{".*"}},
+			`channels[0].readers[0]: ".*" is a regular expression: write "*" for everybody with a credential`},
+		{access.ChannelRule{Pattern: "inbox[.](?P<user>.*)", Writers: []string{"${user}", "{user}"}},
+			`channels[0].writers[1]: "{user}" has {user}, as grants do: a reader or writer is a subject, and ${user} in it`},
 		{access.ChannelRule{Pattern: "a", Readers: many}, "channels[0].readers: 65 patterns, at most 64"},
 	}
 	for _, tt := range tests {

@@ -63,6 +63,28 @@ func (g Grants) check() error {
 	return nil
 }
 
+// CheckPatterns returns an error if a pattern is written for another language of patterns: it has two stars in a row, or
+// matches no name. ParseGrants accepts such patterns, which may be in the keys and tokens that are in use.
+func (g Grants) CheckPatterns() error {
+	for i := range g {
+		for _, list := range []struct {
+			member   string
+			patterns []Pattern
+			names    bool // what they match are names
+		}{
+			{"channels", g[i].Channels, true}, {"subscribers", g[i].Subscribers, true}, {"queues", g[i].Queues, true},
+			{"owners", g[i].Owners, false}, {"records", g[i].Records, false},
+		} {
+			for n := range list.patterns {
+				if err := list.patterns[n].checkForeign(list.names); err != nil {
+					return fmt.Errorf("grants[%d].%s[%d]: %w", i, list.member, n, err)
+				}
+			}
+		}
+	}
+	return nil
+}
+
 // have reports whether a grant has an action, on any resource.
 func (g Grants) have(a Action) bool {
 	return a == Any && len(g) > 0 || a == Metrics && g.have(Admin) ||

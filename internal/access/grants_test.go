@@ -40,6 +40,36 @@ func TestDocumentation(t *testing.T) {
 	}
 }
 
+// TestForeignPatterns: a pattern of a grant that is written for another language of patterns is told from one that some
+// name matches. It is still read, as that of a key that exists.
+func TestForeignPatterns(t *testing.T) {
+	t.Parallel()
+	const noName = `matches nothing, since no name `
+	for pattern, want := range map[string]string{
+		`"channels":["a","chat\\..*"]`: "grants[0].channels[1]: \"chat\\\\..*\" " + noName + `has '\\'`,
+		`"channels":["chat[.].*"]`:     noName + `has '['`,
+		`"channels":["^chat"]`:         noName + `begins with '^'`,
+		`"channels":[".*"]`:            noName + `begins with '.'`,
+		`"channels":["chat.+"]`:        noName + `has '+'`,
+		`"channels":["inbox.${sub}"]`:  noName + `has '$'`,
+		`"subscribers":["{sub}/*"]`:    noName + `has '/'`,
+		`"queues":["(duel|cup)"]`:      noName + `begins with '(': a grant has no regular expression, but * for any text`,
+		`"channels":["chat.**"]`:       `"chat.**" has two stars in a row: one matches any text, dots`,
+		`"records":["locks/**"]`:       `grants[0].records[0]: "locks/**" has two stars`,
+
+		`"channels":["*","chat.*","*.{sub}","{name}:*.x-y_z"],"queues":["duel*"],"subscribers":["{sub}","{sub}:*"]`: "",
+		`"records":["sessions/ann%2F*","locks"],"owners":["auth0|{sub}","^(.+)$"]`:                                  "",
+	} {
+		g := grants(t, `[{"actions":["publish"],`+pattern+`}]`)
+		err := g.CheckPatterns()
+		if want == "" {
+			require.NoError(t, err, pattern)
+			continue
+		}
+		require.ErrorContains(t, err, want)
+	}
+}
+
 func TestBadGrants(t *testing.T) {
 	t.Parallel()
 	list := func(n int, item string) string {

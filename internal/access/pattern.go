@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"github.com/tidemark-dev/tidemark/internal/names"
 )
 
 // MaxPatternBytes is the longest pattern.
@@ -75,6 +77,37 @@ func compile(text string, cut func(string) (before, name, after string, found bo
 		p.parts = append(p.parts, pieces)
 	}
 	return p
+}
+
+// checkForeign returns an error if the pattern has two stars in a row, or a character that no name has.
+func (p Pattern) checkForeign(isOfNames bool) error {
+	if strings.Contains(p.text, "**") {
+		return fmt.Errorf("%.64q has two stars in a row: one matches any text, dots, colons and slashes included", p.text)
+	}
+	for i, part := range p.parts {
+		for j := range part {
+			piece := &part[j]
+			if !isOfNames || piece.subject || piece.capture {
+				continue
+			}
+			for at, r := range piece.text {
+				if begins := i == 0 && j == 0 && at == 0; !names.CanContain(r) || begins && !names.CanBegin(r) {
+					return errForeign(p.text, r, begins)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// errForeign is the error of a pattern that no name matches because of a character.
+func errForeign(pattern string, r rune, begins bool) error {
+	has := "has"
+	if begins {
+		has = "begins with"
+	}
+	const instead = "a grant has no regular expression, but * for any text, {sub}, and {name} for what a rule captured"
+	return fmt.Errorf("%.64q matches nothing, since no name %s %q: %s", pattern, has, r, instead)
 }
 
 // String returns the pattern as it was written.

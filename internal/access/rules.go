@@ -20,7 +20,7 @@ type ChannelRule struct {
 	// Readers may subscribe, each under its own name, and describe. The entry "*" includes everybody with a credential,
 	// "anonymous" everybody. Any other entry is a pattern of users' subjects, and one without "*" also of what
 	// Principal.ChannelName returns: "*" in it matches any text, and $1, $name and ${name} are replaced by the text that
-	// the group captured in the channel's name, which matches literally.
+	// the group captured in the channel's name, which matches literally. So "**" includes all users, but no API keys.
 	Readers    []string
 	Writers    []string // may publish; as Readers
 	QueryToken bool     // a token may be sent in the query: for browsers, which can't always set a header
@@ -46,7 +46,7 @@ type Rules []rule
 func CompileRules(rules []ChannelRule) (Rules, error) {
 	compiled := make(Rules, len(rules))
 	for i, r := range rules {
-		pattern, err := patterns.Compile(r.Pattern)
+		pattern, err := patterns.Compile(r.Pattern, names.CanContain)
 		if err != nil {
 			return nil, fmt.Errorf("channels[%d].pattern: %w", i, err)
 		}
@@ -76,11 +76,27 @@ func compileReaders(pattern *regexp.Regexp, list []string) ([]reader, error) {
 		case err != nil:
 			return nil, fmt.Errorf("[%d]: %w", i, err)
 		}
+		if err := checkReader(text); err != nil {
+			return nil, fmt.Errorf("[%d]: %w", i, err)
+		}
 		readers[i] = reader{anyone: text == "*", everybody: text == everybody}
 		readers[i].subjects = compile(text, patterns.Cut,
 			func(name string) piece { return piece{text: name, capture: true} })
 	}
 	return readers, nil
+}
+
+// checkReader returns an error if an entry is written for another language of patterns.
+func checkReader(text string) error {
+	switch braces := inserted.FindStringSubmatchIndex(text); {
+	case text == ".*", text == ".+":
+		return fmt.Errorf("%q is a regular expression: write \"*\" for everybody with a credential", text)
+	case braces != nil && (braces[0] == 0 || text[braces[0]-1] != '$'):
+		name := text[braces[2]:braces[3]]
+		return fmt.Errorf("%.64q has {%s}, as grants do: a reader or writer is a subject, and ${%s} in it what a group "+
+			"(?P<%[2]s>…) of the rule's pattern captured", text, name, name)
+	}
+	return nil
 }
 
 // includes reports whether the reader's pattern matches the subject, or is the user's name in channels. A star doesn't

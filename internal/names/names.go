@@ -29,6 +29,12 @@ func Wrong(name string) string {
 	return ""
 }
 
+// CanContain reports whether names can contain a character.
+func CanContain(r rune) bool { return r < utf8.RuneSelf && allowed(byte(r), false) }
+
+// CanBegin reports whether names can begin with a character.
+func CanBegin(r rune) bool { return r < utf8.RuneSelf && allowed(byte(r), true) }
+
 func allowed(b byte, first bool) bool {
 	switch {
 	case '0' <= b && b <= '9', 'A' <= b && b <= 'Z', 'a' <= b && b <= 'z':

@@ -1,22 +1,76 @@
-// Package patterns reads rules for channels: a pattern matches whole names, and values may refer to its captures.
+// Package patterns reads rules for channels: a pattern is a regular expression that matches whole names, and values may
+// refer to its captures. It also has the patterns of host names. Those of grants are in package access; docs/security.md
+// compares all.
 package patterns
 
 import (
 	"errors"
 	"fmt"
 	"regexp"
+	"regexp/syntax"
 	"strconv"
+	"strings"
 )
 
-// Compile compiles a pattern that matches whole names.
-func Compile(pattern string) (*regexp.Regexp, error) {
+// Compile compiles a pattern that matches whole names. It refuses what is written for another language of patterns.
+// inNames reports whether names can contain a character.
+func Compile(pattern string, inNames func(rune) bool) (*regexp.Regexp, error) {
 	if pattern == "" {
 		return nil, errors.New("is empty")
 	}
-	if _, err := regexp.Compile(pattern); err != nil { // because the group below would make "a)(b" valid
+	parsed, err := syntax.Parse(pattern, syntax.Perl) // because the group below would make "a)(b" valid
+	var wrong *syntax.Error
+	switch {
+	case errors.As(err, &wrong) && (wrong.Code == syntax.ErrMissingRepeatArgument ||
+		wrong.Code == syntax.ErrInvalidRepeatOp):
+		return nil, fmt.Errorf("%w. A rule has a regular expression, in which .* stands for any text", err)
+	case err != nil:
+		return nil, err
+	}
+	if err := checkForeign(parsed, inNames); err != nil {
 		return nil, err
 	}
 	return regexp.Compile(`\A(?:` + pattern + `)\z`)
+}
+
+// checkForeign returns an error if an expression repeats one character, as one that should have been a pattern with a
+// star does, or contains a character that no name has.
+func checkForeign(e *syntax.Regexp, inNames func(rune) bool) error {
+	if e.Op == syntax.OpStar && e.Sub[0].Op == syntax.OpLiteral && len(e.Sub[0].Rune) == 1 {
+		char := string(e.Sub[0].Rune)
+		return fmt.Errorf("%s* would be any number of %q, since a rule has a regular expression. "+
+			"For any text write %s.*, or %s{0,} if that is meant", char, char, char, char)
+	}
+	if e.Op == syntax.OpLiteral {
+		for _, r := range e.Rune {
+			if !inNames(r) {
+				return errForeign(r)
+			}
+		}
+	}
+	for _, sub := range e.Sub {
+		if err := checkForeign(sub, inNames); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func errForeign(r rune) error {
+	if r == '{' || r == '}' {
+		return errors.New("no name has a brace. {sub} and {name} are for grants: in a rule (?P<user>[^.]+) captures " +
+			"a part of the name, and its values refer to that by ${user}")
+	}
+	return fmt.Errorf("no name has %q, so that the pattern matches nothing: leave it out", r)
+}
+
+// MatchesHost reports whether a pattern has the name of a host, in lower case. *.example.com has all names below
+// example.com, at any depth.
+func MatchesHost(pattern, host string) bool {
+	if suffix, ok := strings.CutPrefix(pattern, "*"); ok {
+		return len(host) > len(suffix) && host[0] != '.' && strings.HasSuffix(host, suffix)
+	}
+	return pattern == host
 }
 
 // reference matches a reference to a capture, as (*regexp.Regexp).Expand does, or a lone $.

@@ -100,8 +100,12 @@ func Generate(n NewKey, now time.Time) (k Key, text string, err error) {
 	if !k.Expires.IsZero() && !k.Expires.After(now) {
 		return Key{}, "", invalidKey("expires", "is in the past")
 	}
-	if _, err := k.check(); err != nil {
+	principal, err := k.check()
+	if err != nil {
 		return Key{}, "", err
+	}
+	if err := principal.Grants.CheckPatterns(); err != nil { // not of keys that exist: they go on working
+		return Key{}, "", invalidGrants(err)
 	}
 	return k, text, nil
 }

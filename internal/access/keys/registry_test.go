@@ -167,6 +167,9 @@ func TestBadKeys(t *testing.T) {
 		{"grants", accesskeys.NewKey{Grants: json.RawMessage(`{}`)}},
 		{"grants", accesskeys.NewKey{Grants: grants(65)}},
 		{"grants[0].actions[0]", accesskeys.NewKey{Grants: json.RawMessage(`[{"actions":["all"]}]`)}},
+		{"grants[0].channels[1]", accesskeys.NewKey{
+			Grants: json.RawMessage(`[{"actions":["publish"],"channels":["news","chat[.].*"]}]`),
+		}},
 		{"grants[0].action", accesskeys.NewKey{Grants: json.RawMessage(`[{"action":["publish"]}]`)}},
 		{"", accesskeys.NewKey{
 			Description: long[1:],
@@ -476,7 +479,7 @@ func TestTheFile(t *testing.T) {
 		b, textB, _ := line(t, accesskeys.NewKey{})
 		write("# ours\n" + lineA +
 			fmt.Sprintf(
-				"- id: %s\n  hash: %x\n  description: shop\n  grants:\n  - actions: [publish]\n    channels: [news]\n  expires: 2100-01-01\n", b.ID, b.Hash))
+				"- id: %s\n  hash: %x\n  description: shop\n  grants:\n  - actions: [publish]\n    channels: [news, 'chat[.].*']\n  expires: 2100-01-01\n", b.ID, b.Hash))
 		store := newFake()
 		r := open(t, store, path)
 		ctx, stop := context.WithCancel(t.Context())

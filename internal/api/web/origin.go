@@ -16,6 +16,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/access"
+	"github.com/tidemark-dev/tidemark/internal/patterns"
 )
 
 var errCrossOrigin = &fault.Error{
@@ -132,10 +133,8 @@ func (o *origins) checkHost(host string, loopback bool) error {
 		strings.HasSuffix(host, ".localhost") {
 		return nil
 	}
-	for _, pattern := range o.hosts {
-		if matched, err := path.Match(pattern, host); err == nil && matched {
-			return nil
-		}
+	if slices.ContainsFunc(o.hosts, func(pattern string) bool { return patterns.MatchesHost(pattern, host) }) {
+		return nil
 	}
 	return errHost(host)
 }

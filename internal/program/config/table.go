@@ -48,8 +48,8 @@ func serverOptions(c *Config) []option {
 			How long to keep serving after readiness has turned 503, so that load balancers notice. It is part of the
 			grace.`),
 		define("cors-origins", kindList, "", to(&c.Server.CORSOrigins, listOf(origin)), `
-			Origins whose pages may call the API, such as https://example.com, or * for all. Not set: only the
-			service's own.`),
+			Origins whose pages may call the API, such as https://example.com or https://*.example.com, or * for all.
+			Not set: only the service's own.`),
 		define("allow-hosts", kindList, "", to(&c.Server.AllowHosts, listOf(host)), `
 			Host names under which the service may be called, such as tidemark.example.com or *.example.com. IP
 			addresses and localhost are always allowed. Not set: none if it needs no credentials or listens on a

@@ -123,14 +123,21 @@ func adminListen(text string) (string, error) {
 	return listenOrOff(text)
 }
 
-// origin parses an origin of web pages, or *.
+// origin parses an origin of web pages, or *. A star in its host stands for any text. A dot follows it, or else
+// https://*example.com would have the pages of evilexample.com.
 func origin(text string) (string, error) {
 	if text == "*" {
 		return text, nil
 	}
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme == "" || u.Host == "" || u.Scheme+"://"+u.Host != text {
-		return "", fmt.Errorf("%q isn't an origin, such as https://example.com, or *", text)
+		return "", fmt.Errorf("%q isn't an origin, such as https://example.com, https://*.example.com or *", text)
+	}
+	host := u.Hostname()
+	rest := host[strings.LastIndexByte(host, '*')+1:]
+	if wrong := rest != host && host != "*" && !strings.HasPrefix(rest, "."); wrong || strings.HasPrefix(host, ".") ||
+		strings.Contains(host, "**") {
+		return "", fmt.Errorf("%q isn't an origin, such as https://*.example.com, in which a dot follows the star", text)
 	}
 	return text, nil
 }
@@ -138,7 +145,7 @@ func origin(text string) (string, error) {
 // host parses a host name whose first label may be a star.
 func host(text string) (string, error) {
 	name := strings.ToLower(strings.TrimPrefix(text, "*."))
-	if name == "" || strings.ContainsAny(name, "*?[]\\/:@ ") {
+	if name == "" || name[0] == '.' || strings.ContainsAny(name, "*?[]\\/:@ ") {
 		return "", fmt.Errorf("%q isn't a host name without a port, such as tidemark.example.com or *.example.com",
 			text)
 	}
@@ -362,8 +369,10 @@ func (c *Config) setSessionGrants(text string) (err error) {
 	if text == defaultSessionGrants {
 		text = sessionGrants(c.Records.Site)
 	}
-	c.Records.Sessions.Grants, err = access.ParseGrants([]byte(text))
-	return err
+	if c.Records.Sessions.Grants, err = access.ParseGrants([]byte(text)); err != nil {
+		return err
+	}
+	return c.Records.Sessions.Grants.CheckPatterns()
 }
 
 // parseCache parses the name of a cache, which is that of a kind of its values.

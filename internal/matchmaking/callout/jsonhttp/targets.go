@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"code.dny.dev/ssrf"
+
+	"github.com/tidemark-dev/tidemark/internal/patterns"
 )
 
 // Targets are the services that queues created at run time may call. The creator of a queue chooses its URLs, so they
@@ -38,10 +40,7 @@ func (h hostPort) matches(host, port string) bool {
 	if h.port != "" && h.port != port {
 		return false
 	}
-	if suffix, ok := strings.CutPrefix(h.host, "*"); ok {
-		return len(host) > len(suffix) && strings.HasSuffix(host, suffix)
-	}
-	return h.host == host
+	return patterns.MatchesHost(h.host, host)
 }
 
 // ParseTargets parses patterns: a host or an address, with or without a port ("fn.example.com", "*.example.com",
@@ -77,6 +76,10 @@ func (t *Targets) add(pattern string) error {
 		if err != nil || u.User != nil || u.RawQuery != "" {
 			return fmt.Errorf("%q is not the start of an http:// or https:// URL", pattern)
 		}
+		if strings.Contains(u.Hostname(), "*") {
+			return fmt.Errorf("%q is the start of a URL, which has no star: for all hosts below a name write *.example.com",
+				pattern)
+		}
 		t.urls = append(t.urls, u)
 		return t.addPort(hostOf(u), portOf(u))
 	}
@@ -93,7 +96,8 @@ func (t *Targets) add(pattern string) error {
 		return fmt.Errorf("%q begins with a dot: *%s stands for all names that end with it", pattern, pattern)
 	case err != nil, u.Hostname() == "", u.Path != "", u.User != nil,
 		strings.Contains(strings.TrimPrefix(hostOf(u), "*."), "*"):
-		return fmt.Errorf("%q is not a host, a network or the start of a URL", pattern)
+		return fmt.Errorf("%q is not a host such as fn.example.com or *.example.com, a network or the start of a URL",
+			pattern)
 	}
 	t.hosts = append(t.hosts, hostPort{host: hostOf(u), port: u.Port()})
 	if u.Port() == "" {
