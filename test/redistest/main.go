@@ -82,7 +82,8 @@ func (s *shared[T]) close() error {
 //   - "process": a redis-server of this machine.
 //   - "container": a container of the image that TIDEMARK_TEST_REDIS_IMAGE names. Ryuk removes it even if the test
 //     binary is killed, unless TESTCONTAINERS_RYUK_DISABLED is true.
-//   - Not set: a container if a Docker engine answers and the image can be pulled, else a process.
+//   - Not set: a container if a Docker engine answers, the image can be pulled, and the container is reached; else a
+//     process.
 func Standalone(t testing.TB) *Node {
 	t.Helper()
 	n := standalone.get(t, startStandalone)
@@ -91,20 +92,23 @@ func Standalone(t testing.TB) *Node {
 }
 
 func startStandalone(ctx context.Context) (*Node, error) {
-	kind := os.Getenv("TIDEMARK_TEST_REDIS")
+	return startKind(ctx, os.Getenv("TIDEMARK_TEST_REDIS"), container.Start)
+}
+
+// startKind starts a standalone Redis of a kind of Standalone. start starts a container of an image.
+func startKind(ctx context.Context, kind string,
+	start func(ctx context.Context, image string) (container.Server, error),
+) (*Node, error) {
 	if kind != "" && kind != "process" && kind != "container" {
 		return nil, fmt.Errorf(`TIDEMARK_TEST_REDIS is %q, neither "container" nor "process"`, kind)
 	}
 	if kind != "process" {
-		c, err := container.Start(ctx, os.Getenv("TIDEMARK_TEST_REDIS_IMAGE"))
+		c, err := start(ctx, os.Getenv("TIDEMARK_TEST_REDIS_IMAGE"))
 		if err == nil {
-			ctx, cancel := context.WithTimeout(ctx, startLimit)
-			defer cancel()
-			n := &Node{host: c.Host, port: c.Port, proc: new(process.Process), shared: true, free: c.Stop}
-			if err := poll(ctx, n.connect); err != nil {
-				return nil, errors.Join(err, n.close())
+			var n *Node
+			if n, err = reach(ctx, c); err == nil {
+				return n, nil
 			}
-			return n, nil
 		}
 		if kind == "container" {
 			return nil, err
@@ -114,6 +118,21 @@ func startStandalone(ctx context.Context) (*Node, error) {
 		}
 	}
 	return launch(ctx, spec{shared: true})
+}
+
+// reachLimit bounds the time until the Redis of a container, which serves already, is reached.
+const reachLimit = 5 * time.Second
+
+// reach returns the Redis of a container, or stops it if nothing answers at the address that testcontainers names.
+func reach(ctx context.Context, c container.Server) (*Node, error) {
+	ctx, cancel := context.WithTimeout(ctx, reachLimit)
+	defer cancel()
+	n := &Node{host: c.Host, port: c.Port, proc: new(process.Process), shared: true, free: c.Stop}
+	if err := poll(ctx, n.connect); err != nil {
+		return nil, errors.Join(fmt.Errorf("reach the container at %s: %w; if Docker's host has another address, set "+
+			"TESTCONTAINERS_HOST_OVERRIDE to it", n.Addr(), err), n.close())
+	}
+	return n, nil
 }
 
 // Valkey returns the standalone Valkey that all tests of this test binary share, or false if valkey-server isn't on
