@@ -15,7 +15,7 @@ RUN --mount=type=cache,target=/go/pkg/mod go mod download
 COPY . .
 ARG TARGETOS TARGETARCH VERSION=dev COMMIT=unknown DATE=unknown
 RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
-    CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH make build && deploy/image/rootfs.sh bin/tidemark /rootfs && mkdir /empty
+    CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH make build && deploy/image/rootfs.sh bin/tidemark /rootfs && mkdir -m 700 /empty
 
 FROM debian:${DEBIAN}-slim AS managed
 ARG REDIS=redis-server

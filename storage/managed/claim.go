@@ -26,7 +26,7 @@ func (s *Server) claimChild(ctx context.Context) (*os.File, error) {
 	path := filepath.Join(s.dataDir, pidName)
 	held, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // under the operator's data directory
 	if err != nil {
-		return nil, fmt.Errorf("open the pid file: %w", err)
+		return nil, fmt.Errorf("open the pid file: %w", s.withOwner(err))
 	}
 	err = tryLock(held)
 	if isLocked(err) {

@@ -64,6 +64,26 @@ func (s *Server) checkData() error {
 	return fmt.Errorf("%w: %s", ErrNoManifest, strings.Join(found, ", "))
 }
 
+// withOwner adds to an error of the file system, if this user may not do that in the data directory, who may, and what
+// to do. A directory of the host that is mounted into a container is mostly root's.
+func (s *Server) withOwner(err error) error {
+	var failed *fs.PathError
+	if !errors.Is(err, fs.ErrPermission) || !errors.As(err, &failed) {
+		return err
+	}
+	for path := failed.Path; ; path = filepath.Dir(path) {
+		info, statErr := os.Stat(path)
+		if owner, ok := ownerOf(info); statErr == nil && ok {
+			return fmt.Errorf("%w: %s is of user %d, with mode %v, and the service runs as user %d: make it that user's with "+
+				`"chown -R %d:%d %s", in a container on the directory of the host that is mounted there, or set another %s`,
+				err, path, owner, info.Mode(), os.Getuid(), os.Getuid(), os.Getgid(), s.dataDir, dataDirOption)
+		}
+		if path == filepath.Dir(path) {
+			return err
+		}
+	}
+}
+
 // has reports whether the data directory has a file.
 func (s *Server) has(name string) bool {
 	_, err := os.Stat(filepath.Join(s.dataDir, name))

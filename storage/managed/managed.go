@@ -43,16 +43,19 @@ const (
 
 const lockName = "tidemark.lock"
 
+// dataDirOption is the service's option for Options.DataDir, as messages name it.
+const dataDirOption = "--data-dir (TIDEMARK_DATA_DIR)"
+
 var (
 	// ErrNoBinary reports that the machine has no Redis to start.
 	ErrNoBinary = errors.New("no redis-server or valkey-server found: install one" +
-		" (apt-get install redis-server, or brew install redis), or pass --redis to use a Redis that runs already")
+		" (apt-get install redis-server, or brew install redis), or set --redis (TIDEMARK_REDIS) to use a Redis that runs already")
 
 	// ErrTooOld reports that the Redis found is older than 7.0.
 	ErrTooOld = errors.New("too old: Redis 7.0 or newer, or Valkey, is needed")
 
 	// ErrLocked reports that another service uses the data directory.
-	ErrLocked = errors.New("another tidemark service is using it: stop that one, or pass another --data-dir")
+	ErrLocked = errors.New("another tidemark service is using it: stop that one, or set another " + dataDirOption)
 )
 
 // Options configures a Server. The zero value is ready for use.
@@ -137,14 +140,14 @@ func (s *Server) openDataDir(path string) error {
 		return fmt.Errorf("find the data directory %s: %w", path, err)
 	}
 	if err := os.MkdirAll(s.dataDir, 0o700); err != nil {
-		return fmt.Errorf("create the data directory: %w", err)
+		return fmt.Errorf("create the data directory: %w", s.withOwner(err))
 	}
 	info, err := os.Stat(s.dataDir)
 	if err != nil {
-		return fmt.Errorf("inspect the data directory: %w", err)
+		return fmt.Errorf("inspect the data directory: %w", s.withOwner(err))
 	}
 	if err := s.closeData(); err != nil {
-		return fmt.Errorf("make the data private: %w", err)
+		return fmt.Errorf("make the data private: %w", s.withOwner(err))
 	}
 	if info.Mode().Perm()&0o077 != 0 {
 		s.log.Warn("other users may read the data directory", "dir", s.dataDir, "mode", info.Mode().Perm().String())
@@ -152,7 +155,7 @@ func (s *Server) openDataDir(path string) error {
 	s.lock = flock.New(filepath.Join(s.dataDir, lockName))
 	switch locked, err := s.lock.TryLock(); {
 	case err != nil:
-		return fmt.Errorf("lock the data directory %s: %w", s.dataDir, err)
+		return fmt.Errorf("lock the data directory %s: %w", s.dataDir, s.withOwner(err))
 	case !locked:
 		return fmt.Errorf("lock the data directory %s: %w", s.dataDir, ErrLocked)
 	}

@@ -378,6 +378,24 @@ func TestDataDirIsLocked(t *testing.T) {
 	require.NoError(t, second.Close())
 }
 
+// TestDataDirOfAnother: who may not use the data directory is told whose it is. Root may, so the error is made.
+func TestDataDirOfAnother(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	require.NoError(t, os.Chmod(dir, 0o755))
+	s := &Server{dataDir: dir}
+	user := strconv.Itoa(os.Getuid())
+	for _, path := range []string{filepath.Join(dir, lockName), filepath.Join(dir, appendDir, "missing")} {
+		err := s.withOwner(&fs.PathError{Op: "open", Path: path, Err: syscall.EACCES})
+		require.ErrorIs(t, err, fs.ErrPermission)
+		require.ErrorContains(t, err, "permission denied: "+dir+" is of user "+user+", with mode drwxr-xr-x, ")
+		require.ErrorContains(t, err, `"chown -R `+user+":"+strconv.Itoa(os.Getgid())+" "+dir+`"`)
+		require.ErrorContains(t, err, "TIDEMARK_DATA_DIR")
+	}
+	full := &fs.PathError{Op: "open", Path: dir, Err: syscall.ENOSPC}
+	require.Equal(t, full, s.withOwner(full))
+}
+
 func TestDataDirThatIsAFile(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "file")

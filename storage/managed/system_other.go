@@ -11,7 +11,7 @@ import (
 )
 
 // errSystem is returned by Open, so that the functions below it are never called.
-var errSystem = errors.New("a redis-server can't be run as a child on " + runtime.GOOS + ": pass --redis")
+var errSystem = errors.New("a redis-server can't be run as a child on " + runtime.GOOS + ": set --redis (TIDEMARK_REDIS)")
 
 func checkSystem() error { return errSystem }
 
@@ -26,3 +26,5 @@ func makePrivate() (undo func()) { return func() {} }
 func killGroup(int) error { return errSystem }
 
 func isOwn(fs.FileInfo) bool { return false }
+
+func ownerOf(fs.FileInfo) (int, bool) { return 0, false }

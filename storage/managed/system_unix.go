@@ -31,6 +31,18 @@ func killGroup(pid int) error { return syscall.Kill(-pid, syscall.SIGKILL) }
 
 // isOwn reports whether a file belongs to this user.
 func isOwn(info fs.FileInfo) bool {
+	owner, ok := ownerOf(info)
+	return ok && owner == os.Getuid()
+}
+
+// ownerOf returns the user to whom a file belongs.
+func ownerOf(info fs.FileInfo) (user int, ok bool) {
+	if info == nil {
+		return 0, false
+	}
 	owner, ok := info.Sys().(*syscall.Stat_t)
-	return ok && int(owner.Uid) == os.Getuid()
+	if !ok {
+		return 0, false
+	}
+	return int(owner.Uid), true
 }

@@ -90,6 +90,20 @@ func TestRefusesToStartOpen(t *testing.T) {
 	out, err := c.command(t, c.program()).CombinedOutput()
 	require.ErrorContains(t, err, "exit status 2", "%s", out)
 	require.Contains(t, string(out), "no credentials are required")
+	require.Contains(t, string(out), "TIDEMARK_API_KEYS")
+}
+
+// TestDataOfRoot: a directory of the host that is mounted is mostly root's. The service says who must have it.
+func TestDataOfRoot(t *testing.T) {
+	if !*isManaged {
+		return // it has no data
+	}
+	c := open(t)
+	require.NoError(t, os.Chown(filepath.Join(c.root, c.config.WorkingDir), 0, 0))
+	out, err := c.command(t, c.program(), "TIDEMARK_INSECURE=on").CombinedOutput()
+	require.Error(t, err)
+	require.Contains(t, string(out), "is of user 0, with mode drwx------, and the service runs as user 65532")
+	require.Contains(t, string(out), `"chown -R 65532:65532 /var/lib/tidemark"`)
 }
 
 // TestServes: the service serves on its port, and the health check sees it. It ends when it is told to.
@@ -116,6 +130,7 @@ func TestServes(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, answer.Body.Close())
 	require.Equal(t, http.StatusOK, answer.StatusCode)
+	require.NotContains(t, logged.String(), "other users may read", "the image's own directory")
 	require.NoError(t, service.Process.Signal(syscall.SIGTERM))
 	require.NoError(t, service.Wait())
 	out, err = c.command(t, c.config.Healthcheck.Test[1:], variables...).CombinedOutput()
