@@ -177,7 +177,8 @@ func checkListeners(ctx context.Context, c config.Config) (found []finding, runn
 	quiet := slog.New(slog.DiscardHandler)
 	on, err := newListening(c, quiet)
 	if err != nil {
-		k.add(failure, "certificate", "fix --tls-cert, --tls-key or --tls-client-ca", "%v", err)
+		k.add(failure, "certificate", fmt.Sprintf("fix %s, %s or %s", config.InServe("tls-cert"), config.InServe("tls-key"),
+			config.InServe("tls-client-ca")), "%v", err)
 		return k.found, false
 	}
 	k.certificate(c.TLS)
@@ -201,7 +202,7 @@ func checkListeners(ctx context.Context, c config.Config) (found []finding, runn
 			k.add(fine, option, "", "%s is in use, and a Tidemark service runs", on.addresses[option])
 			continue
 		}
-		k.add(failure, option, "stop that program, or set another --"+option,
+		k.add(failure, option, "stop that program, or set another "+config.InServe(option),
 			"%s is in use by another program: no Tidemark service was found", on.addresses[option])
 	}
 	if !running {
@@ -217,7 +218,8 @@ func (k *checks) certificate(files config.TLS) {
 	}
 	pair, err := tls.LoadX509KeyPair(files.Cert, files.Key)
 	if err != nil {
-		k.add(failure, "certificate", "fix --tls-cert or --tls-key", "%v", err)
+		k.add(failure, "certificate", fmt.Sprintf("fix %s or %s", config.InServe("tls-cert"), config.InServe("tls-key")),
+			"%v", err)
 		return
 	}
 	o, ends := fine, pair.Leaf.NotAfter
@@ -264,8 +266,8 @@ func (on listening) isService(ctx context.Context, option string) bool {
 func (k *checks) checkManaged(c config.Managed) {
 	path, err := managed.FindBinary(c.Binary)
 	if err != nil {
-		k.add(failure, "redis-server", "install Redis 7.0 or newer or Valkey, set --redis-binary, or set --redis to a Redis",
-			"%v", err)
+		k.add(failure, "redis-server", fmt.Sprintf("install Redis 7.0 or newer or Valkey, set %s, or set %s to a Redis",
+			config.InServe("redis-binary"), config.InServe("redis")), "%v", err)
 		return
 	}
 	k.add(fine, "redis-server", "", "none runs in %s: tidemark serve will start %s", c.DataDir, path)

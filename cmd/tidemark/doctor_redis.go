@@ -164,7 +164,8 @@ func (k *checks) shared(ctx context.Context, c config.Config, conn *redis.Conn) 
 	case len(c.Receipts.Keys) > 0:
 		k.add(fine, "receipt keys", "", "%d of the configuration", len(c.Receipts.Keys))
 	case err != nil && advice == "":
-		k.add(failure, "receipt keys", "if no service uses this Redis, delete the key, or set --key-prefix", "%v", err)
+		k.add(failure, "receipt keys", "if no service uses this Redis, delete the key, or set "+config.InServe("key-prefix"),
+			"%v", err)
 	case err != nil:
 		k.failed("receipt keys", err)
 	case n == 0:

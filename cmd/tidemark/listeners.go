@@ -28,24 +28,29 @@ const (
 
 // listening is how a server listens.
 type listening struct {
-	closed    bool              // clients need credentials
-	insecure  bool              // clients need none, on any address
-	remedy    string            // the option to set if they need none
-	addresses map[string]string // by option
-	certs     *certs.Keeper     // nil: without TLS
+	closed    bool                     // clients need credentials
+	insecure  bool                     // clients need none, on any address
+	remedy    string                   // the option to set if they need none
+	named     func(flag string) string // names an option in a message, such as config.InServe
+	addresses map[string]string        // by option
+	certs     *certs.Keeper            // nil: without TLS
 	certFile  string
 }
 
-// remedyOpen says how to fix an open service that other machines can reach.
-const remedyOpen = "set --api-keys, --jwt-keys or --require-credentials, or a loopback address such as 127.0.0.1; " +
-	"--insecure lets everybody do everything"
+// remedyOpen returns how to fix an open service that other machines can reach.
+func remedyOpen() string {
+	return fmt.Sprintf("set %s, %s or %s, or a loopback address such as 127.0.0.1; %s lets everybody do everything",
+		config.InServe("api-keys"), config.InServe("jwt-keys"), config.InServe("require-credentials"),
+		config.InServe("insecure"))
+}
 
 // newListening returns how a server with a configuration listens. It reads the certificate.
 func newListening(c config.Config, log *slog.Logger) (on listening, err error) {
 	on = listening{
 		closed: c.Access.Closed(), insecure: c.Access.Insecure,
 		addresses: map[string]string{optionListen: c.Server.Listen},
-		remedy:    remedyOpen,
+		remedy:    remedyOpen(),
+		named:     config.InServe,
 	}
 	if c.Matchmaking.On && c.GRPC.Listen != "" {
 		on.addresses[optionGRPCListen] = c.GRPC.Listen
@@ -153,8 +158,8 @@ func (on listening) bind(ctx context.Context, option string) (net.Listener, erro
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):
-		return nil, fmt.Errorf("listen on %s: %w: stop it, or set another --%s or a --port-offset", address, errInUse,
-			option)
+		return nil, fmt.Errorf("listen on %s: %w: stop it, or set another %s or a %s", address, errInUse,
+			on.named(option), on.named("port-offset"))
 	case err != nil:
 		return nil, fmt.Errorf("listen on %s: %w", address, err)
 	case !isLocal(l.Addr()) && !on.closed && !on.insecure:

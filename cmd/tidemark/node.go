@@ -69,7 +69,9 @@ func newNodeListening(c config.Config, log *slog.Logger) (listening, error) {
 	on := listening{
 		closed: c.Shards.Token != "" || c.TLS.ClientCA != "", insecure: n.Insecure,
 		addresses: map[string]string{optionListen: n.Listen},
-		remedy:    "set --shard-token-file or --tls-client-ca, or a loopback address such as 127.0.0.1; --insecure lets everybody read",
+		named:     config.InNode,
+		remedy: fmt.Sprintf("set %s or %s, or a loopback address such as 127.0.0.1; %s lets everybody read",
+			config.InNode("shard-token-file"), config.InNode("tls-client-ca"), config.InNode("insecure")),
 	}
 	if n.AdminListen != "" {
 		on.addresses[optionAdmin] = n.AdminListen

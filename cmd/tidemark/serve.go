@@ -121,7 +121,7 @@ func startFaults(c config.Config) (faults []error) {
 		for _, address := range addresses {
 			if address.address != "" && isReachable(address.address) {
 				add(address.key, fmt.Errorf("other machines can reach %s, and no credentials are required: %s", address.address,
-					remedyOpen))
+					remedyOpen()))
 			}
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"syscall"
 
 	"github.com/tidemark-dev/tidemark/internal/program/cli"
+	"github.com/tidemark-dev/tidemark/internal/program/config"
 )
 
 // socket is a Unix socket that only the service's user can connect to.
@@ -85,7 +86,8 @@ func abandoned(ctx context.Context, path string) error {
 	conn, err := new(net.Dialer).DialContext(ctx, "unix", path)
 	switch {
 	case err == nil:
-		return errors.Join(fmt.Errorf("%w: stop it, or set another --%s", errSocketInUse, optionAdmin), conn.Close())
+		return errors.Join(fmt.Errorf("%w: stop it, or set another %s", errSocketInUse,
+			config.InServe(optionAdmin)), conn.Close())
 	case errors.Is(err, syscall.ECONNREFUSED), errors.Is(err, fs.ErrNotExist):
 		return nil
 	}

@@ -136,6 +136,23 @@ func (cmd command) options(c *Config) (all []option) {
 	return all
 }
 
+// InServe returns an option of `tidemark serve` by its flag, as a message names it to who may set either:
+// "--listen (TIDEMARK_LISTEN)".
+func InServe(flag string) string { return serve.both(flag) }
+
+// InNode returns an option of `tidemark shard serve` in the same way.
+func InNode(flag string) string { return node.both(flag) }
+
+// both returns the flag and the environment variable of an option.
+func (cmd command) both(flag string) string {
+	options := cmd.options(new(Config))
+	i := slices.IndexFunc(options, func(o option) bool { return cmd.name(o) == flag })
+	if i < 0 {
+		panic("no option of " + cmd.use + " has the flag " + flag)
+	}
+	return cmd.flag(options[i]) + " (" + options[i].env() + ")"
+}
+
 // flag returns an option's flag.
 func (cmd command) flag(o option) string { return "--" + cmd.name(o) }
 
