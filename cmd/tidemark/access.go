@@ -13,6 +13,7 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/matchmaking"
 	"github.com/tidemark-dev/tidemark/internal/program/config"
 	"github.com/tidemark-dev/tidemark/internal/program/metrics"
+	"github.com/tidemark-dev/tidemark/internal/records/followers"
 	sessions "github.com/tidemark-dev/tidemark/internal/records/sessions/credentials"
 	stored "github.com/tidemark-dev/tidemark/storage/redis/access"
 )
@@ -101,7 +102,7 @@ func (c *credentials) guard(owners access.Owners) (*access.Guard, error) {
 		authenticators, revoked = append(authenticators, c.users), append(revoked, c.users)
 	}
 	guard, err := access.New(access.Options{Authenticators: authenticators, Rules: c.rules,
-		Tickets: access.Tickets{Owners: owners, Channels: matchmaking.ChannelPrefix,
+		Shared: followers.Shared, Tickets: access.Tickets{Owners: owners, Channels: matchmaking.ChannelPrefix,
 			Subscriber: matchmaking.Subscriber}, Revoked: revoked})
 	if err != nil {
 		return nil, fmt.Errorf("channels: %w", err)

@@ -13,6 +13,7 @@ type request struct {
 	principal *Principal
 	resource  Resource
 	subject   string // what {sub} stands for: a name, in records and owners the subject; "": it matches nothing
+	barred    int    // {sub} matches nothing where so many bytes remain: see Options.Shared; 0: nowhere
 
 	rules      *Rules // in which the channel's rule was looked up; nil: it wasn't
 	found      *rule
@@ -43,7 +44,11 @@ func (r *request) capture(name string) string {
 	if r.match == nil {
 		r.match = rule.pattern.FindStringSubmatchIndex(r.resource.Channel)
 	}
-	return rule.capture(name, r.resource.Channel, r.match)
+	text := rule.capture(name, r.resource.Channel, r.match)
+	if text == r.guard.shared(r.resource.Channel) {
+		return ""
+	}
+	return text
 }
 
 // Check returns nil if a principal may do something. Errors: ErrNoCredential if it has no credential, ErrNotGranted if
@@ -148,11 +153,11 @@ func (r *request) granted(a Action) bool {
 		}
 		switch a {
 		case Publish, Describe:
-			if contain(g.Channels, r.resource.Channel, r) {
+			if r.channel(g) {
 				return true
 			}
 		case Subscribe:
-			if contain(g.Channels, r.resource.Channel, r) && r.subscriber(g) {
+			if r.channel(g) && r.subscriber(g) {
 				return true
 			}
 		case Queue, Direct, Backfill:
@@ -169,6 +174,13 @@ func (r *request) granted(a Action) bool {
 		}
 	}
 	return false
+}
+
+// channel reports whether a grant includes the channel.
+func (r *request) channel(g *Grant) bool {
+	r.barred = len(r.guard.shared(r.resource.Channel))
+	defer func() { r.barred = 0 }()
+	return contain(g.Channels, r.resource.Channel, r)
 }
 
 // subscriber reports whether a grant includes the subscriber, or any one for a tail.

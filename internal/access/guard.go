@@ -88,14 +88,19 @@ func (a AllRevocations) Notify(changed func()) (stop func()) {
 type Options struct {
 	Authenticators []Authenticator // the first one that accepts a credential decides
 	Rules          []ChannelRule
-	Tickets        Tickets
-	Revoked        Revocations
+	// Shared returns the rest of the name of a channel that belongs to no user, from where the names of users' channels
+	// have the user, such as "topic:5" of notifications:topic:5, and "" for any other channel. The name of no user stands
+	// there. nil: there are no such channels.
+	Shared  func(channel string) (rest string)
+	Tickets Tickets
+	Revoked Revocations
 }
 
 // Guard authenticates and authorizes requests. A nil Guard allows everything. Any number of goroutines may use it.
 type Guard struct {
 	authenticators []Authenticator
 	rules          atomic.Pointer[Rules]
+	shared         func(channel string) (rest string)
 	tickets        Tickets
 	revoked        Revocations
 
@@ -115,8 +120,11 @@ func New(o Options) (*Guard, error) {
 		return nil, err
 	}
 	g := &Guard{
-		authenticators: slices.Clone(o.Authenticators), tickets: o.Tickets, revoked: o.Revoked,
+		authenticators: slices.Clone(o.Authenticators), shared: o.Shared, tickets: o.Tickets, revoked: o.Revoked,
 		holds: make(map[*hold]struct{}),
+	}
+	if g.shared == nil {
+		g.shared = func(string) string { return "" }
 	}
 	g.rules.Store(&rules)
 	return g, nil

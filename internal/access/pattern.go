@@ -169,7 +169,7 @@ func (p Pattern) matchesAny(v *request) bool {
 func (s part) prefix(text string, v *request) (n int, ok bool) {
 	for i := range s {
 		value := s[i].value(v)
-		if value == "" || !strings.HasPrefix(text[n:], value) {
+		if value == "" || !strings.HasPrefix(text[n:], value) || s[i].subject && len(text)-n == v.barred {
 			return 0, false
 		}
 		n += len(value)

@@ -14,6 +14,7 @@ import (
 	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/internal/access"
 	"github.com/tidemark-dev/tidemark/internal/api/web"
+	"github.com/tidemark-dev/tidemark/internal/records/followers"
 )
 
 // People are the principals of a closed service, by their credentials, and what was revoked.
@@ -78,7 +79,8 @@ func (p *People) Add(t testing.TB, credential, grants string) {
 func Closed(t testing.TB, p *People, rules ...access.ChannelRule) func(*Setup) {
 	t.Helper()
 	p.Known, p.Ended = map[string]*access.Principal{}, map[string]bool{}
-	guard, err := access.New(access.Options{Authenticators: []access.Authenticator{p}, Rules: rules, Revoked: p})
+	guard, err := access.New(access.Options{Authenticators: []access.Authenticator{p}, Rules: rules,
+		Shared: followers.Shared, Revoked: p})
 	require.NoError(t, err)
 	return func(s *Setup) { s.Guard = guard }
 }

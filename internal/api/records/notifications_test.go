@@ -1,6 +1,7 @@
 package records_test
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/spf13/pflag"
@@ -38,6 +39,35 @@ func TestNotificationsOfOthers(t *testing.T) {
 		h.Do("GET", "/v1/users/"+user+"/channels", "", ann).Problem(403, fault.SlugNotGranted)
 	}
 	h.Do("PUT", "/v1/cache/author-follows-topics/ann", "[1]", ann).Problem(403, fault.SlugNotGranted)
+}
+
+// TestPublishOnOwnNotifications: with a grant on notifications:{sub} users publish on their own channel, also under
+// subjects that are no names, and on no channel of something else, whatever their subject is.
+func TestPublishOnOwnNotifications(t *testing.T) {
+	t.Parallel()
+	var p servertest.People
+	h := servertest.Start(t, servertest.Closed(t, &p,
+		access.ChannelRule{Pattern: `notifications:(?P<user>.+)`, Writers: []string{"${user}"}}))
+	granted, err := access.ParseGrants([]byte(`[{"actions":["publish"],"channels":["notifications:{sub}"]}]`))
+	require.NoError(t, err)
+	for subject, name := range map[string]string{
+		"ann": "ann", "auth0|x": "xs--auth0_7Cx", "ann@example.com": "xs--ann_40example.com",
+		"topic:5|": "xs--topic_3A5_7C", "global": "", "topic:5": "", "ann:phone": "",
+	} {
+		for i, grants := range []access.Grants{granted, nil} {
+			credential := fmt.Sprintf("%x-%d", subject, i)
+			p.Known[credential] = &access.Principal{Kind: access.User, Subject: subject, Grants: grants}
+			as := servertest.Bearer(credential)
+			if name == "" {
+				path := "/v1/channels/notifications:" + subject + "/messages"
+				h.Do("POST", path, `{"content":1}`, as).Problem(403, fault.SlugNotGranted)
+				continue
+			}
+			path := "/v1/channels/notifications:" + name + "/messages"
+			h.Do("POST", path, `{"content":1}`, as).With(201)
+			h.Do("POST", "/v1/channels/notifications:global/messages", `{"content":1}`, as).Problem(403, fault.SlugNotGranted)
+		}
+	}
 }
 
 // TestChannelsOfUsersThatAreRefused: no user name gives access to another kind of channel.

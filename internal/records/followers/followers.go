@@ -122,6 +122,16 @@ func Channel(user string) (string, error) {
 	return name, nil
 }
 
+// Shared returns the rest of the name of a channel of notifications that is no user's, after the prefix that it has in
+// common with users' channels, and "" for any other channel.
+func Shared(name string) (rest string) {
+	rest, ok := strings.CutPrefix(name, personal)
+	if ok && (name == Global || strings.Contains(rest, ":")) {
+		return rest
+	}
+	return ""
+}
+
 // Following lists the channels that a user follows.
 type Following struct {
 	Channels []string // sorted
