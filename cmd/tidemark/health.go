@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
+	"path"
 	"strings"
 	"time"
 
@@ -26,6 +28,7 @@ type healthCommand struct {
 	live     bool
 	json     bool
 	timeout  time.Duration
+	first    string // file with the arguments of the first process
 }
 
 // healthForm is the output of health --json.
@@ -41,7 +44,7 @@ var errRefused = fmt.Errorf("%w: it asks for a certificate of tlsClientCa, which
 	"unix:PATH, or give --server, --ca-file, --cert-file and --key-file; --live needs none", client.ErrUnreachable)
 
 func newHealth(t cli.Terminal) *cobra.Command {
-	h := &healthCommand{terminal: t}
+	h := &healthCommand{terminal: t, first: "/proc/1/cmdline"}
 	cmd := &cobra.Command{
 		Use:        "health",
 		SuggestFor: []string{"healthcheck", "ready", "ping"},
@@ -49,7 +52,8 @@ func newHealth(t cli.Terminal) *cobra.Command {
 		Long: `Check that a service is ready, by its /readyz.
 
 Without --server it checks the service that "tidemark serve" runs with the same environment variables and YAML file, as
-in the same container: on a Unix socket if admin-listen is one, or else on the address of listen. Over TLS that service
+in the same container, where the arguments of "tidemark serve" count too if it is the first process, or an init is that
+starts it. The service is checked on a Unix socket if admin-listen is one, or else on the address of listen. Over TLS that service
 must show the certificate of tls-cert, whatever its names are. If it asks for a certificate, it is shown the same one; if
 that isn't signed by tls-client-ca, only --live can succeed. Other options may have faults.
 
@@ -60,7 +64,7 @@ It exits with status 0 if the service is ready, 1 if it isn't, and 2 if the comm
 		Args: cli.Arguments(0, 0),
 	}
 	connection := cli.AddConnection(cmd, t, 0)
-	cmd.Flags().StringVar(&h.config, "config", t.Getenv(config.EnvPrefix+"CONFIG"),
+	cmd.Flags().StringVar(&h.config, "config", "",
 		"`FILE` the YAML file of the service to check; "+config.EnvPrefix+"CONFIG changes the default")
 	cmd.Flags().DurationVar(&h.timeout, "timeout", 6*time.Second,
 		"how long to wait for an answer; the service takes up to 5s to check itself")
@@ -155,10 +159,27 @@ func reachable(host string) string {
 	return host
 }
 
+// serveArguments returns the arguments of `tidemark serve` in the command line of a process, as Linux has it, or none if
+// the process runs something else. An init has the command line of what it starts at the end of its own.
+func serveArguments(commandLine []byte) []string {
+	words := strings.Split(strings.TrimSuffix(string(commandLine), "\x00"), "\x00")
+	for i := range len(words) - 1 {
+		if path.Base(words[i]) == "tidemark" && words[i+1] == "serve" {
+			return words[i+2:]
+		}
+	}
+	return nil
+}
+
 // ownService returns how to reach the service with the configuration of this environment.
 func (h *healthCommand) ownService() (ownService, error) {
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	config.AddFlags(flags)
+	if text, err := os.ReadFile(h.first); err == nil { // there is none on other systems than Linux
+		if err := flags.Parse(serveArguments(text)); err != nil {
+			return ownService{}, fmt.Errorf("the arguments of the service: %w", err)
+		}
+	}
 	if h.config != "" {
 		if err := flags.Set("config", h.config); err != nil {
 			return ownService{}, err
