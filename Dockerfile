@@ -15,14 +15,14 @@ RUN --mount=type=cache,target=/go/pkg/mod go mod download
 COPY . .
 ARG TARGETOS TARGETARCH VERSION=dev COMMIT=unknown DATE=unknown
 RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build \
-    CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH make build && deploy/image/rootfs.sh bin/tidemark /rootfs && mkdir -m 700 /empty
+    CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH make build && deploy/image/rootfs.sh bin/tidemark /rootfs && mkdir /empty
 
 FROM debian:${DEBIAN}-slim AS managed
 ARG REDIS=redis-server
 RUN apt-get update && apt-get install -y --no-install-recommends ca-certificates ${REDIS} && rm -rf /var/lib/apt/lists/*
-RUN groupadd --gid 65532 tidemark && useradd --uid 65532 --gid 65532 --home-dir /var/lib/tidemark --shell /sbin/nologin tidemark
+RUN groupadd --gid 65532 tidemark && useradd --uid 65532 --gid 65532 --home-dir /var/lib/tidemark --shell /sbin/nologin tidemark \
+    && install -d -m 700 -o 65532 -g 65532 /var/lib/tidemark
 COPY --from=build /rootfs/usr/bin/tidemark /usr/bin/tidemark
-COPY --from=build --chown=65532:65532 /empty /var/lib/tidemark
 USER 65532:65532
 WORKDIR /var/lib/tidemark
 VOLUME /var/lib/tidemark

@@ -15,7 +15,7 @@ trap 'as_root rm -rf "$built"' EXIT
 CGO_ENABLED=0 go build -trimpath -buildvcs=false -tags grpcnotrace -ldflags '-s -w' -o "$built/tidemark" ./cmd/tidemark
 go -C tools/deploy build -o "$built/image" ./image
 go -C tools/deploy test -c -o "$built/image.test" ./image
-mkdir -p -m 700 "$built/stage/empty"
+mkdir -p "$built/stage/empty"
 deploy/image/rootfs.sh "$built/tidemark" "$built/stage/rootfs"
 
 debian=$(sed -n 's/^ARG DEBIAN=//p' Dockerfile)
