@@ -99,10 +99,12 @@ func TestDataOfRoot(t *testing.T) {
 		return // it has no data
 	}
 	c := open(t)
-	require.NoError(t, os.Chown(filepath.Join(c.root, c.config.WorkingDir), 0, 0))
+	data := filepath.Join(c.root, "var/lib/tidemark")
+	require.NoError(t, os.Chown(data, 0, 0))
+	require.NoError(t, os.Chmod(data, 0o755))
 	out, err := c.command(t, c.program(), "TIDEMARK_INSECURE=on").CombinedOutput()
 	require.Error(t, err)
-	require.Contains(t, string(out), "is of user 0, with mode drwx------, and the service runs as user 65532")
+	require.Contains(t, string(out), "is of user 0, with mode drwxr-xr-x, and the service runs as user 65532")
 	require.Contains(t, string(out), `"chown -R 65532:65532 /var/lib/tidemark"`)
 }
 
