@@ -64,6 +64,9 @@ func (t *tickets) Attend(ctx context.Context, id string) (stop func()) {
 // Cancel cancels a ticket that waits.
 func (t *tickets) Cancel(ctx context.Context, id string) error { return t.service.Cancel(ctx, id) }
 
+// Deindex cancels a ticket that waits, and leaves it readable for clients of Open Match.
+func (t *tickets) Deindex(ctx context.Context, id string) error { return t.service.Deindex(ctx, id) }
+
 // Delete removes a ticket, whether it waits or is assigned.
 func (t *tickets) Delete(ctx context.Context, id string) error { return t.service.Delete(ctx, id) }
 

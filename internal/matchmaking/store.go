@@ -54,9 +54,12 @@ type Tickets interface {
 	// Ticket reads a ticket, from a replica if the store is configured so, and then from the primary if the replica
 	// doesn't have it. A ticket whose life has ended remains readable for CreateRequest.Keep. Errors: ErrNoTicket.
 	Ticket(ctx context.Context, queue, id string) (Ticket, error)
-	// Cancel removes a ticket from its queue. For a cancelled or expired ticket it changes nothing and returns no
-	// error. Errors: ErrTicketMatched if the ticket is assigned, and nothing has changed; ErrNoTicket.
+	// Cancel removes a ticket from its queue. For a cancelled or expired ticket it changes nothing but Deindexed, and
+	// returns no error. Errors: ErrTicketMatched if the ticket is assigned, and nothing has changed; ErrNoTicket.
 	Cancel(ctx context.Context, r CancelRequest) error
+	// Deindex is Cancel, but the ticket is readable as Deindexed until its life ends, and after that as cancelled for
+	// its CreateRequest.Keep. Cancel and Delete end that. Errors: those of Cancel.
+	Deindex(ctx context.Context, queue, id string) error
 	// Delete is Cancel for a waiting ticket, which remains readable as cancelled for its CreateRequest.Keep. An
 	// assigned ticket is removed: neither it nor its assignment can be read any more. A message on its channel
 	// remains, or is still published. A ticket that is cancelled, has expired or doesn't exist isn't changed.

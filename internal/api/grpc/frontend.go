@@ -111,18 +111,18 @@ func (f *frontend) DeleteTicket(ctx context.Context, request *openmatch.DeleteTi
 	return new(emptypb.Empty), nil
 }
 
-// DeindexTicket removes a ticket from its queue. A matched ticket keeps its match, and remains readable. It succeeds if
-// the ticket does not exist.
+// DeindexTicket removes a ticket from its queue. It remains readable until its life ends, and a matched ticket keeps its
+// match. It succeeds if the ticket does not exist.
 func (f *frontend) DeindexTicket(
 	ctx context.Context, request *openmatch.DeindexTicketRequest,
 ) (*openmatch.DeindexTicketResponse, error) {
-	if err := f.tickets.Cancel(ctx, request.GetTicketId()); err != nil && !errors.Is(err, matchmaking.ErrTicketMatched) {
+	if err := f.tickets.Deindex(ctx, request.GetTicketId()); err != nil && !errors.Is(err, matchmaking.ErrTicketMatched) {
 		return nil, err
 	}
 	return new(openmatch.DeindexTicketResponse), nil
 }
 
-// GetTicket returns a ticket that waits or has a match.
+// GetTicket returns a ticket that waits, is deindexed or has a match.
 func (f *frontend) GetTicket(ctx context.Context, request *openmatch.GetTicketRequest) (*openmatch.Ticket, error) {
 	withMatch, err := wantsMatch(ctx)
 	if err != nil {
@@ -157,13 +157,13 @@ func ticketMessage(t *matchmaking.Ticket, withMatch bool) *openmatch.Ticket {
 	return m
 }
 
-// ticket reads a ticket. For clients of Open Match a cancelled or expired one doesn't exist.
+// ticket reads a ticket. For clients of Open Match a cancelled or expired one doesn't exist, unless it is deindexed.
 func (f *frontend) ticket(ctx context.Context, id string) (matchmaking.Ticket, error) {
 	t, err := f.tickets.Ticket(ctx, id)
 	switch {
 	case err != nil:
 		return matchmaking.Ticket{}, orNoTicket(id, err)
-	case t.Status == matchmaking.Cancelled || t.Status == matchmaking.Expired:
+	case t.Status == matchmaking.Cancelled && !t.Deindexed || t.Status == matchmaking.Expired:
 		return matchmaking.Ticket{}, noTicket(id)
 	}
 	return t, nil

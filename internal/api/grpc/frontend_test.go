@@ -154,6 +154,27 @@ func TestRequestID(t *testing.T) {
 	}
 }
 
+// TestDeindexTicket takes a ticket out of its queue, which can be read until it is deleted.
+func TestDeindexTicket(t *testing.T) {
+	t.Parallel()
+	h := start(t)
+	for _, p := range servertest.Protocols {
+		f := h.frontend(p)
+		ticket := h.create(f, &openmatch.Ticket{SearchFields: &openmatch.SearchFields{Tags: []string{"a"}}})
+		for range 2 {
+			_, err := f.DeindexTicket(t.Context(), &openmatch.DeindexTicketRequest{TicketId: ticket.GetId()})
+			require.NoError(t, err)
+			found, err := h.get(f, ticket.GetId())
+			require.NoError(t, err)
+			require.True(t, proto.Equal(ticket, found), "%s %s", ticket, found)
+		}
+		_, err := f.DeleteTicket(t.Context(), &openmatch.DeleteTicketRequest{TicketId: ticket.GetId()})
+		require.NoError(t, err)
+		_, err = h.get(f, ticket.GetId())
+		isError(t, err, codes.NotFound, "Ticket id: "+ticket.GetId()+" not found")
+	}
+}
+
 // TestDeleteTicket succeeds in every state of the ticket, which is removed. DeindexTicket leaves a matched one.
 func TestDeleteTicket(t *testing.T) {
 	t.Parallel()

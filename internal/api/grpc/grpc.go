@@ -25,7 +25,7 @@ type Tickets interface {
 	Create(ctx context.Context, n service.NewTicket) (t matchmaking.Ticket, created bool, err error)
 	Token(ctx context.Context, t *matchmaking.Ticket) string
 	Ticket(ctx context.Context, id string) (matchmaking.Ticket, error)
-	Cancel(ctx context.Context, id string) error
+	Deindex(ctx context.Context, id string) error
 	Delete(ctx context.Context, id string) error
 
 	// Await waits for the assignment of a ticket, whose player counts as present meanwhile. Drain ends it.

@@ -217,7 +217,7 @@ func (m *matches) Ticket(_ context.Context, id string) (ticket matchmaking.Ticke
 	return ticket, err
 }
 
-func (m *matches) Cancel(_ context.Context, id string) error {
+func (m *matches) Deindex(_ context.Context, id string) error {
 	return m.locked(func() error {
 		switch t := m.tickets[id]; {
 		case t == nil:
@@ -225,7 +225,7 @@ func (m *matches) Cancel(_ context.Context, id string) error {
 		case t.Status == matchmaking.MatchFound:
 			return matchmaking.ErrTicketMatched
 		default:
-			t.Status = matchmaking.Cancelled
+			t.Status, t.Deindexed = matchmaking.Cancelled, true
 		}
 		m.wake()
 		return nil
@@ -237,7 +237,7 @@ func (m *matches) Delete(_ context.Context, id string) error {
 		if t := m.tickets[id]; t != nil && t.Status == matchmaking.MatchFound {
 			delete(m.tickets, id)
 		} else if t != nil {
-			t.Status = matchmaking.Cancelled
+			t.Status, t.Deindexed = matchmaking.Cancelled, false
 		}
 		m.wake()
 		return nil

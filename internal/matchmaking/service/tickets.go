@@ -27,7 +27,12 @@ func (s *Service) Ticket(ctx context.Context, id string) (matchmaking.Ticket, er
 // Cancel removes a ticket from its queue, and ends the waiting fetches of its channel. It succeeds for a ticket that is
 // cancelled, has expired, or never existed. Errors: ErrTicketMatched if it is assigned, and nothing has changed; and
 // those of the store and the channels, after which a repetition completes it.
-func (s *Service) Cancel(ctx context.Context, id string) error {
+func (s *Service) Cancel(ctx context.Context, id string) error { return s.cancel(ctx, id, false) }
+
+// Deindex is Cancel, but clients of Open Match can read the ticket until its life ends. Errors: those of Cancel.
+func (s *Service) Deindex(ctx context.Context, id string) error { return s.cancel(ctx, id, true) }
+
+func (s *Service) cancel(ctx context.Context, id string, deindex bool) error {
 	defer s.ForgetOwner(id)
 	owner, err := s.ownerOf(ctx, id)
 	switch {
@@ -41,7 +46,11 @@ func (s *Service) Cancel(ctx context.Context, id string) error {
 	if q != nil {
 		keep = q.AssignmentTTL.Std()
 	}
-	err = s.o.Store.Cancel(ctx, matchmaking.CancelRequest{Queue: owner.Queue, ID: id, Keep: keep})
+	if deindex {
+		err = s.o.Store.Deindex(ctx, owner.Queue, id)
+	} else {
+		err = s.o.Store.Cancel(ctx, matchmaking.CancelRequest{Queue: owner.Queue, ID: id, Keep: keep})
+	}
 	switch {
 	case errors.Is(err, matchmaking.ErrNoTicket): // it may be in creation: its player's subscription remains
 		return nil

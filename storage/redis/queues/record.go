@@ -31,8 +31,8 @@ func isRecordOf(value []byte, created string) bool {
 }
 
 // parseRecord parses the value of a ticket's key: "S<created, µs> <ttl, ms> <keep, ms> <life, ms> <attempts> <epoch>
-// <spec>", with the spec of encodeTicket. The first byte is C if the ticket was cancelled; the returned status is
-// Cancelled or Searching. The attempts are those that created or found the ticket; the epoch is empty if its ID is
+// <spec>", with the spec of encodeTicket. The first byte is C if the ticket was cancelled, or D if it was
+// deindexed; the returned status is Cancelled for both, or Searching. The attempts are those that created or found the ticket; the epoch is empty if its ID is
 // never reused. Without a ticket the key may hold "U <attempt> …", the undone attempts and epochs.
 //
 // Expires is that of a ticket that was never renewed. Errors: errMalformed.
@@ -45,7 +45,7 @@ func parseRecord(queue, id string, value []byte) (matchmaking.Ticket, error) {
 	switch parts[0][0] {
 	case 'S':
 		t.Status = matchmaking.Searching
-	case 'C':
+	case 'C', 'D':
 		t.Status = matchmaking.Cancelled
 	default:
 		return matchmaking.Ticket{}, errMalformed

@@ -19,6 +19,9 @@ var (
 	renewScript  = lua.Must("queues/renew")
 )
 
+// deindexed is how scripts report a ticket that is matchmaking.Cancelled and Deindexed.
+const deindexed matchmaking.Status = "DEINDEXED"
+
 // decodeTicket decodes a status, an expiry, a ticket and its assignment.
 func decodeTicket(d *redis.Decoder, queue, id string) (matchmaking.Ticket, error) {
 	status, expires, value, assigned := matchmaking.Status(d.Text()), d.Millis(), d.Bytes(), d.Bytes()
@@ -28,10 +31,12 @@ func decodeTicket(d *redis.Decoder, queue, id string) (matchmaking.Ticket, error
 	t, err := parseRecord(queue, id, value)
 	d.Fail(err)
 	t.Status = status
-	if !expires.IsZero() { // it waits
+	if !expires.IsZero() { // it waits, or is deindexed
 		t.Expires = expires
 	}
 	switch status {
+	case deindexed:
+		t.Status, t.Deindexed = matchmaking.Cancelled, true
 	case matchmaking.MatchFound:
 		d.Fail(setAssignment(&t, assigned))
 	case matchmaking.Searching, matchmaking.Pending, matchmaking.Cancelled, matchmaking.Expired:
@@ -82,6 +87,11 @@ func (s *Store) Cancel(ctx context.Context, r matchmaking.CancelRequest) error {
 	return cancellation{queue: r.Queue, id: r.ID, keep: redis.Milliseconds(r.Keep)}.Run(ctx, s)
 }
 
+// Deindex is Cancel, but the ticket remains readable until its life ends.
+func (s *Store) Deindex(ctx context.Context, queue, id string) error {
+	return cancellation{queue: queue, id: id, deindex: true}.Run(ctx, s)
+}
+
 // Delete is Cancel that also removes an assigned ticket. A waiting ticket remains readable for as long as after its
 // life.
 func (s *Store) Delete(ctx context.Context, queue, id string) error {
@@ -97,19 +107,23 @@ type cancellation struct {
 	queue, id      string
 	keep           string // in milliseconds, or "" for that of the ticket
 	removeAssigned bool
+	deindex        bool
 }
 
 // Run runs cancel.lua.
 func (c cancellation) Run(ctx context.Context, s *Store) error {
-	k, remove := s.keys(c.queue), "0"
+	k, remove, deindex := s.keys(c.queue), "0", "0"
 	if c.removeAssigned {
 		remove = "1"
+	}
+	if c.deindex {
+		deindex = "1"
 	}
 	keys := []string{
 		k.ticket(c.id), k.assignment(c.id), k.waiting(), k.expiries(), k.proposed(), k.claims(), k.changes(), k.stats(),
 		k.director(), k.listening(),
 	}
-	return s.do(ctx, cancelScript, keys, []string{c.id, c.keep, remove, k.nudges(), k.feed(), k.assigned()})
+	return s.do(ctx, cancelScript, keys, []string{c.id, c.keep, remove, deindex, k.nudges(), k.feed(), k.assigned()})
 }
 
 // Renew runs renew.lua.

@@ -26,6 +26,7 @@ var cases = map[string]func(t *testing.T, q *Queue){
 	"a create finds a ticket in every status":           createFindsATicketInEveryStatus,
 	"a full queue takes no more":                        full,
 	"a ticket is cancelled":                             cancel,
+	"a ticket is deindexed":                             deindex,
 	"a ticket is deleted":                               deleteTicket,
 	"a match is read":                                   matchRecord,
 	"what has expired stays expired":                    renewDoesNotRevive,

@@ -173,6 +173,43 @@ func cancel(t *testing.T, q *Queue) {
 	require.Equal(t, matchmaking.MatchFound, q.Status(t, "c"))
 }
 
+// A deindexed ticket is in no queue, and can be read until its life ends, or it is cancelled or deleted.
+func deindex(t *testing.T, q *Queue) {
+	q.Add(t, "waiting", "held", "cancelled", "deleted", "assigned")
+	q.AddShort(t, "short")
+	waiting := q.Get(t, "waiting")
+	q.Hold(t, "token", "held", "assigned")
+	q.AssignOne(t, "token", "m1", "assigned")
+	for range 2 {
+		for _, id := range []string{"waiting", "held", "cancelled", "deleted", "short"} {
+			require.NoError(t, q.Deindex(t.Context(), q.Name, id), id)
+		}
+		require.ErrorIs(t, q.Deindex(t.Context(), q.Name, "assigned"), matchmaking.ErrTicketMatched)
+		require.ErrorIs(t, q.Deindex(t.Context(), q.Name, "nobody"), matchmaking.ErrNoTicket)
+	}
+	require.Equal(t, matchmaking.QueueState{Matched: 1, Outgoing: q.counts(t).Outgoing, Cancelled: 5}, q.counts(t))
+	require.Equal(t, []string{"waiting", "held"}, q.ClaimIDs(t, "another", "waiting", "held").Gone)
+	waiting.Status, waiting.Deindexed = matchmaking.Cancelled, true
+	require.Equal(t, waiting, q.Get(t, "waiting"))
+	require.True(t, q.Get(t, "held").Deindexed)
+	found, created := q.make(t, q.Request("waiting"))
+	require.False(t, created)
+	require.Equal(t, waiting, found)
+
+	for range 2 {
+		require.NoError(t, q.CancelID(t.Context(), "cancelled"))
+		require.NoError(t, q.Delete(t.Context(), q.Name, "deleted"))
+		for _, id := range []string{"cancelled", "deleted"} {
+			require.NoError(t, q.Deindex(t.Context(), q.Name, id))
+			ended := q.Get(t, id)
+			require.Equal(t, matchmaking.Cancelled, ended.Status, id)
+			require.False(t, ended.Deindexed, id)
+		}
+	}
+	require.Eventually(t, func() bool { return !q.Get(t, "short").Deindexed }, storagetest.Patience, Shortest/10)
+	require.Equal(t, matchmaking.Cancelled, q.Status(t, "short"))
+}
+
 // A waiting ticket is cancelled, an assigned one is removed, and one that has ended otherwise stays.
 func deleteTicket(t *testing.T, q *Queue) {
 	q.Add(t, "waiting", "held", "assigned", "other")

@@ -1,5 +1,6 @@
 #!lua flags=allow-oom
--- cancel.lua cancels a waiting ticket. It can also remove an assigned one. It may run when Redis is out of memory.
+-- cancel.lua cancels a waiting or deindexed ticket. It can also remove an assigned one, and deindex a waiting one. It
+-- may run when Redis is out of memory.
 --
 -- KEYS[1]  ticket      string  the ticket
 -- KEYS[2]  assignment  string  its assignment
@@ -15,19 +16,30 @@
 -- ARGV[1] id               string  the ticket's
 -- ARGV[2] keep_ms          int     how long it can be read as cancelled; "": as long as it could be read after its life
 -- ARGV[3] remove_assigned  int     1: an assigned ticket is removed; 0: it stays
--- ARGV[4] nudges           string  sharded pub/sub channel of the queue
--- ARGV[5] feed             string  sharded pub/sub channel of its director
--- ARGV[6] assigned         string  sharded pub/sub channel for players that wait for assignments
+-- ARGV[4] deindex          int     1: the ticket can be read until its life ends, and after that as cancelled for as
+--                                  long as it could be read after its life; 0: it is cancelled
+-- ARGV[5] nudges           string  sharded pub/sub channel of the queue
+-- ARGV[6] feed             string  sharded pub/sub channel of its director
+-- ARGV[7] assigned         string  sharded pub/sub channel for players that wait for assignments
 --
 -- Returns {"OK"}, also if the ticket doesn't wait, {"MATCHED"} if it is assigned and stays, or {"NO_TICKET"}.
 -- Safe to run twice: yes, the second run changes nothing.
 local ticket_key, assignment_key, waiting_key, expiries_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local proposed_key, claims_key, changes_key, stats_key = KEYS[5], KEYS[6], KEYS[7], KEYS[8]
 local director_key, listening_key = KEYS[9], KEYS[10]
-local id, keep_ms, remove_assigned = ARGV[1], tonumber(ARGV[2]), ARGV[3]
-local nudges, feed, assigned = ARGV[4], ARGV[5], ARGV[6]
+local id, keep_ms, remove_assigned, deindex = ARGV[1], tonumber(ARGV[2]), ARGV[3], ARGV[4] == '1'
+local nudges, feed, assigned = ARGV[5], ARGV[6], ARGV[7]
 
 local _, now_ms = time.now()
+
+-- cancel makes the ticket one that can be read as cancelled.
+local function cancel()
+  local keep = keep_ms or string.match(redis.call('GETRANGE', ticket_key, 0, 79), ticket.KEEP) or 0
+  if redis.call('PEXPIREAT', ticket_key, time.decimal(now_ms + keep)) == 1 then
+    redis.call('SETRANGE', ticket_key, 0, 'C')
+  end
+end
+
 local expires = redis.call('ZSCORE', expiries_key, id)
 if not expires and redis.call('EXISTS', assignment_key) == 1 then
   if remove_assigned == '0' then
@@ -39,24 +51,30 @@ if not expires and redis.call('EXISTS', assignment_key) == 1 then
   redis.call('SPUBLISH', assigned, notice.removed(id, created))
   return {'OK'}
 end
-if not expires and string.match(redis.call('GETRANGE', ticket_key, 0, 0), '^U?$') then
+local kind = redis.call('GETRANGE', ticket_key, 0, 0)
+if not expires and (kind == '' or kind == 'U') then
   return {'NO_TICKET'}
-elseif not expires or tonumber(expires) <= now_ms then
-  return {'OK'}
 end
 acl.require(changes_key, 'SREM', 'HDEL', 'PEXPIREAT', 'SETRANGE', 'XADD', 'HINCRBY')
+if not expires or tonumber(expires) <= now_ms then
+  if kind == 'D' and not deindex then
+    cancel()
+  end
+  return {'OK'}
+end
 acl.require_publish(assigned)
 local news = changes.begin(now_ms, changes_key, redis.call('GET', director_key), {nudges, feed})
 
-keep_ms = keep_ms or string.match(redis.call('GETRANGE', ticket_key, 0, 79), '^S%d+ %d+ (%d+) ') or 0
 local created = redis.call('ZSCORE', waiting_key, id)
 local keys = {
   waiting = waiting_key, expiries = expiries_key, listening = listening_key,
   proposed = proposed_key, claims = claims_key,
 }
 queue.remove(keys, {id})
-if redis.call('PEXPIREAT', ticket_key, time.decimal(now_ms + keep_ms)) == 1 then
-  redis.call('SETRANGE', ticket_key, 0, 'C')
+if not deindex then
+  cancel()
+elseif kind == 'S' then
+  redis.call('SETRANGE', ticket_key, 0, 'D')
 end
 changes.append(news, id, {}, '0 -1 ')
 time.prolong(now_ms, time.DAY_MS, changes_key)

@@ -2,9 +2,13 @@
 
 local ticket = {}
 
--- state returns a ticket's status, the end of its life while it waits, its value and its assignment. If there is no
--- ticket it returns nil, nil and the undone attempts to create it, if any. A waiting ticket is in expiries; the status
--- of any other one follows from its value and its assignment.
+-- KEEP matches the first bytes of a ticket's value, up to how long it can be read after its life, in milliseconds.
+ticket.KEEP = '^[SD]%d+ %d+ (%d+) '
+
+-- state returns a ticket's status, the end of its life while it waits or is deindexed, its value and its assignment. If
+-- there is no ticket it returns nil, nil and the undone attempts to create it, if any. A waiting ticket is in expiries;
+-- the status of any other one follows from its value and its assignment. A deindexed one is cancelled when its life,
+-- as it was when it waited, has ended.
 function ticket.state(now_ms, id, keys)
   local found = redis.call('MGET', keys.ticket, keys.assignment)
   local value, assignment = found[1], found[2]
@@ -20,6 +24,9 @@ function ticket.state(now_ms, id, keys)
     status = 'MATCH_FOUND'
   elseif kind == 'C' then
     status = 'CANCELLED'
+  elseif kind == 'D' then
+    local ends = redis.call('PEXPIRETIME', keys.ticket) - (string.match(value, ticket.KEEP) or 0)
+    status, expires = ends > now_ms and 'DEINDEXED' or 'CANCELLED', ends > now_ms and time.decimal(ends)
   end
   return status, expires or '', value, assignment or ''
 end
