@@ -350,6 +350,30 @@ func TestPollAfterDrainFetchesOnce(t *testing.T) {
 	})
 }
 
+// A fetch of a service that is suspended returns what is there at once. Otherwise it waits a second, so that its client
+// doesn't repeat it without a pause, and the one after that returns what has come meanwhile.
+func TestPollWhileSuspended(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s, w := runningService(t, testLimits())
+		w.marks["s"] = 0
+		waiting := poll(t.Context(), s, "s", "")
+		pass(time.Second)
+		s.Suspend()
+		began := time.Now()
+		require.Equal(t, polled{}, <-waiting)
+		require.Zero(t, time.Since(began))
+		require.Equal(t, polled{}, <-poll(t.Context(), s, "s", ""))
+		require.Equal(t, suspendedWait, time.Since(began))
+		m := w.publish("m1", false)
+		require.Equal(t, []Message{m}, (<-poll(t.Context(), s, "s", "")).Messages)
+		require.Equal(t, suspendedWait, time.Since(began))
+		s.Resume()
+		resumed := poll(t.Context(), s, "t", "")
+		require.ErrorIs(t, (<-resumed).err, ErrNoSubscriber)
+	})
+}
+
 // A fetch waits no longer than half of the channel's TTL, and passes this wait to the store, which renews the
 // subscriber for it.
 func TestPollEndsBeforeItsSubscriberExpires(t *testing.T) {

@@ -33,7 +33,7 @@ type hub struct {
 	limits  Limits
 	log     *slog.Logger
 	planned chan struct{} // buffered (capacity 1): another topic is the first of the agenda
-	drained atomic.Bool   // no waiter sleeps any more; set under mu
+	state   atomic.Int32  // serving, suspended or drained; set under mu
 	sought  func(target)  // called with each subscriber whose mark was set, before its waiters are woken
 
 	mu      sync.Mutex // taken before a topic's, never after
@@ -41,6 +41,13 @@ type hub struct {
 	agenda  agenda.Agenda[*entry] // by when run reads a topic's clock or ends it
 	waiters int
 }
+
+// The states of a hub. Only while it is serving do waiters sleep, and is a channel listened to that wasn't before.
+const (
+	serving   int32 = iota
+	suspended       // until resume
+	drained         // for good
+)
 
 // entry is a topic in the hub. It isn't on the agenda while its clock is being read. The hub's lock guards all of its
 // fields but topic, which never changes.
@@ -170,11 +177,26 @@ func (h *hub) lingersUntil(e *entry) time.Time {
 	return e.idleSince.Add(min(h.limits.Linger, e.idleSince.Sub(e.created)))
 }
 
+// isServing reports whether waiters may sleep.
+func (h *hub) isServing() bool { return h.state.Load() == serving }
+
 // drain ends all sleeps, now and later. It may be called more than once.
-func (h *hub) drain() {
+func (h *hub) drain() { h.endSleeps(drained) }
+
+// suspend ends all sleeps, now and until resume.
+func (h *hub) suspend() { h.endSleeps(suspended) }
+
+// resume lets waiters sleep again, unless the hub has drained. Those that joined meanwhile don't.
+func (h *hub) resume() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.drained.Store(true)
+	h.state.CompareAndSwap(suspended, serving)
+}
+
+func (h *hub) endSleeps(state int32) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.state.Store(max(state, h.state.Load()))
 	for _, e := range h.topics {
 		e.wakeAll()
 	}
@@ -232,7 +254,7 @@ func (h *hub) enter(w *waiter, targets []target) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now := time.Now()
-	w.since = now
+	w.since, w.late = now, !h.isServing()
 	if !w.streams {
 		h.waiters++
 	}
@@ -251,7 +273,7 @@ func (h *hub) entry(channel string, now time.Time) *entry {
 		reading = !e.Planned()
 	} else {
 		e = &entry{topic: &topic{channel: channel}, created: now}
-		if !h.drained.Load() {
+		if h.isServing() {
 			h.topics[channel] = e
 			e.stop = h.store.Listen(channel, h.sink(e.topic))
 		}

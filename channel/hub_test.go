@@ -200,6 +200,37 @@ func TestMessageWinsOverTheTimer(t *testing.T) {
 	}
 }
 
+// A hub that is suspended ends all sleeps, and lets waiters sleep again after resume; one that joined meanwhile, on a
+// channel to which nothing listens, doesn't. After a drain it stays so.
+func TestSuspend(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		h, store := runningHub(t, testLimits())
+		s := sleeping(t, h, "s", in1(3))
+		h.suspend()
+		require.Equal(t, nothing, s.outcome())
+		require.Equal(t, nothing, s.sleep(t, in1(3)).outcome())
+		late := h.join([]target{{"elsewhere", "s"}})
+		h.resume()
+		late.prepare(only)
+		require.Empty(t, late.sleep(t.Context(), nil, []Position{in1(3)}))
+		late.leave()
+		s.leave()
+		again := sleeping(t, h, "s", in1(3))
+		require.Equal(t, asleep, again.outcome())
+		store.emit(published(in1(4)))
+		require.Equal(t, handed(4), again.outcome())
+		again.leave()
+
+		h.drain()
+		h.suspend()
+		h.resume()
+		last := sleeping(t, h, "s", in1(3))
+		require.Equal(t, nothing, last.outcome())
+		last.leave()
+	})
+}
+
 func TestDrain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -100,6 +100,16 @@ func (s *Service) Drain() {
 	s.marks.nudge()
 }
 
+// Suspend makes all waiting fetches return without messages, and ends all streams, as Drain does. Until Resume a fetch
+// waits for a second at most, and a stream ends at once. It may be called more than once.
+func (s *Service) Suspend() {
+	s.hub.suspend()
+	s.marks.nudge()
+}
+
+// Resume ends Suspend. After Drain it does nothing.
+func (s *Service) Resume() { s.hub.resume() }
+
 // Waiting returns the number of waiting fetches and of channels that are listened to. After its last waiter a channel
 // is listened to for as long as it has been before, Limits.Linger at most.
 func (s *Service) Waiting() (waiters, channels int) { return s.hub.count() }

@@ -289,7 +289,7 @@ func (s *Stream) advance(ctx context.Context) error {
 		return nil
 	}
 	switch {
-	case s.service.hub.drained.Load():
+	case s.waiter.isOver():
 		return ErrStreamDrained
 	case s.failed == len(s.sources):
 		return ErrStreamEmpty

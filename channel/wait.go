@@ -43,8 +43,11 @@ func (h *hub) wait(ctx context.Context, r *waitRequest) ([]wakeup, error) {
 	for i := range which {
 		which[i] = i
 	}
+	if h.state.Load() == suspended {
+		return nil, waitBriefly(ctx, r, which)
+	}
 	if !r.listenFirst && !h.listening(r.targets) {
-		if ended, err := r.read(ctx, which); ended || err != nil || h.drained.Load() {
+		if ended, err := r.read(ctx, which); ended || err != nil || !h.isServing() {
 			return nil, err
 		}
 	}
@@ -67,6 +70,24 @@ func (h *hub) wait(ctx context.Context, r *waitRequest) ([]wakeup, error) {
 	}
 }
 
+// suspendedWait is how long a fetch waits at a hub that is suspended. Clients repeat a fetch at once that has returned
+// nothing: without a pause they would do so as fast as they can until they find another server.
+const suspendedWait = time.Second
+
+// waitBriefly reads once, and then waits without listening.
+func waitBriefly(ctx context.Context, r *waitRequest, which []int) error {
+	if ended, err := r.read(ctx, which); ended || err != nil {
+		return err
+	}
+	pause := time.NewTimer(min(r.wait, suspendedWait))
+	defer pause.Stop()
+	select {
+	case <-pause.C:
+	case <-ctx.Done():
+	}
+	return nil
+}
+
 // waiter is a fetch that waits, or a stream. Only its goroutine uses it.
 type waiter struct {
 	hub     *hub
@@ -75,6 +96,7 @@ type waiter struct {
 	streams bool        // it is a stream, which sleeps again after a message
 	socket  bool        // the stream is a subscription of a WebSocket
 	since   time.Time   // when it began to wait
+	late    bool        // it never sleeps: when it joined the hub wasn't serving, and may not listen for it
 	// nudge ends a sleep without a wake-up. nil for a fetch.
 	nudge <-chan struct{}
 }
@@ -114,7 +136,7 @@ func (w *waiter) awaitConfirmation(ctx context.Context, timer *time.Timer, end t
 	borrowed := false
 	for i := range w.members {
 		confirmation := w.members[i].topic.confirmation()
-		if confirmation == nil || w.hub.drained.Load() {
+		if confirmation == nil || w.isOver() {
 			continue
 		}
 		if !borrowed {
@@ -143,7 +165,7 @@ func (w *waiter) prepare(which []int) {
 // without a message must prepare and be read again. It returns none when the timer fires, a nudge arrives, ctx ends or
 // the hub drains.
 func (w *waiter) sleep(ctx context.Context, timer <-chan time.Time, at []Position) []wakeup {
-	if w.hub.drained.Load() {
+	if w.isOver() {
 		return nil
 	}
 	var all []wakeup
@@ -170,11 +192,14 @@ func (w *waiter) sleep(ctx context.Context, timer <-chan time.Time, at []Positio
 	for len(w.wake) > 0 { // no wake-up is sent to members that are awake
 		all = append(all, <-w.wake)
 	}
-	if w.hub.drained.Load() { // a drain is no reason to read again
+	if w.isOver() { // a drain is no reason to read again
 		return messages(all)
 	}
 	return all
 }
+
+// isOver reports whether the waiter may not sleep any more.
+func (w *waiter) isOver() bool { return w.late || !w.hub.isServing() }
 
 // messages returns the wake-ups that have a message, in the same array.
 func messages(all []wakeup) []wakeup {

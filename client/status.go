@@ -22,7 +22,8 @@ type PeerServer struct {
 	Leases    []string  `json:"leases"` // names of the leases that it holds, such as that of a queue
 	// MoreLeases is how many leases are left out.
 	MoreLeases int  `json:"moreLeases,omitempty"`
-	Self       bool `json:"self,omitempty"` // it answers this request
+	Draining   bool `json:"draining,omitempty"` // an operator sends its clients to other servers
+	Self       bool `json:"self,omitempty"`     // it answers this request
 }
 
 // FoundProblem is something that is wrong now.

@@ -175,7 +175,7 @@ var entries = []Entry{
 	},
 	{
 		Slug: SlugDraining, Kinds: []Kind{Unavailable}, Title: "Shutting down",
-		Cause:  "The server is shutting down.",
+		Cause:  "The server is shutting down, or an operator has drained it.",
 		Remedy: "Try again after `retryAfter` seconds; another server may answer.",
 	},
 	{

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/coder/websocket"
 	"github.com/stretchr/testify/require"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
@@ -79,6 +80,58 @@ func TestDrain(t *testing.T) {
 	require.NoError(t, <-h.Stopped)
 	_, err := h.Try(t.Context(), "GET", "/livez", nil)
 	require.ErrorContains(t, err, "refused")
+}
+
+// TestDrainByAnOperator: all that waits ends once, requests are served and connections closed, until the server is
+// resumed. It can stop meanwhile.
+func TestDrainByAnOperator(t *testing.T) {
+	t.Parallel()
+	var told []bool
+	h := servertest.Start(t, servertest.WithQueues(), func(s *servertest.Setup) {
+		s.OnDrain = func(drains bool) { told = append(told, drains) }
+	})
+	admin := h.OnAdmin()
+	h.Subscribe("c", "s")
+	polls := h.Waiting(t.Context(), 3, "GET "+servertest.At+"/messages?wait=1m")
+	events, socket := openEvents(t, h, streamOfS), h.Dial()
+	for range 2 {
+		admin.Do("POST", "/v1/drain", "").Is(200, `{"draining":true}`)
+	}
+	for range 3 {
+		got := <-polls
+		got.Is(200, servertest.Nothing)
+	}
+	events.ends("drain")
+	socket.Ends("drain", websocket.StatusGoingAway)
+	h.Do("GET", "/readyz", "").Problem(503, fault.SlugDraining)
+	h.Do("GET", "/livez", "").Is(200, `{"status":"ok"}`)
+	require.Contains(t, string(admin.Do("GET", "/metrics", "").Body), "\ntidemark_draining 1\n")
+	direct(h, "GET", "/v1/socket").Problem(503, fault.SlugDraining)
+	h.Publish("c", "a", "1")
+	got := h.Do("GET", servertest.At+"/messages?wait=1m", "")
+	require.Equal(t, 200, got.Status)
+	require.True(t, got.Last, "the connection is closed")
+	openEvents(t, h, streamOfS).ends("drain")
+
+	for range 2 {
+		admin.Do("POST", "/v1/resume", "").Is(200, `{"draining":false}`)
+	}
+	require.Equal(t, []bool{true, false}, told)
+	h.Do("GET", "/readyz", "").Is(200, `{"status":"ok"}`)
+	require.False(t, h.Do("GET", "/livez", "").Last)
+	h.Dial().Does(subscribeS, "ok")
+	h.Subscribe("d", "s")
+	later := h.Waiting(t.Context(), 1, "GET /v1/channels/d/subscribers/s/messages?wait=1m")
+	h.Publish("d", "b", "1")
+	got = <-later
+	require.Contains(t, string(got.Body), `"id":"b"`)
+
+	admin.Do("POST", "/v1/drain", `{"for":"1m"}`).Problem(400, fault.SlugInvalidBody)
+	h.Do("POST", "/v1/drain", "").Problem(404, fault.SlugNoPath)
+	admin.Do("POST", "/v1/drain", "").Is(200, `{"draining":true}`)
+	h.Stop()
+	require.NoError(t, <-h.Stopped)
+	require.Error(t, h.Server.Resume(), "it has stopped")
 }
 
 // TestDrainDelay: during the delay connections are accepted, readiness is 503, and polls don't wait.

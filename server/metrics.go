@@ -14,6 +14,12 @@ func (s *Server) registerMetrics(registry *prometheus.Registry) {
 	}
 	registry.MustRegister(
 		gauge("tidemark_http_connections", "Open connections of clients.", s.openConnections),
+		gauge("tidemark_draining", "1 while the server drains, at its end or by an operator.", func() int {
+			if s.router.IsDraining() {
+				return 1
+			}
+			return 0
+		}),
 		gauge("tidemark_waiting_fetches", "Fetches that are waiting for a message.", func() int {
 			waiters, _ := s.service.Waiting()
 			return waiters

@@ -160,15 +160,7 @@ type draining struct {
 func (s *Server) drain(ctx context.Context, d draining) error {
 	ctx, cancel := context.WithTimeout(ctx, s.options.Grace)
 	defer cancel()
-	s.router.Drain()
-	s.service.Drain()
-	s.sockets.Drain()
-	if s.options.Matchmaking != nil {
-		s.options.Matchmaking.Drain()
-	}
-	if s.options.Records != nil {
-		s.options.Records.Drain()
-	}
+	s.stop()
 	s.log.Info("draining", "grace", s.options.Grace) // for readers of the log
 	if s.options.DrainDelay > 0 {
 		delay := time.NewTimer(s.options.DrainDelay)

@@ -78,6 +78,7 @@ type Options struct {
 	// DrainDelay is how long Run serves as before after readiness has failed, for load balancers to notice. It is part
 	// of Grace.
 	DrainDelay time.Duration
+	OnDrain    func(drains bool) // called after Drain and Resume have changed something; nil: nothing is
 	Logger     *slog.Logger
 	Metrics    *prometheus.Registry // has the metrics, which the admin listener shows; nil: a new one
 	Tracer     *tracing.Tracer      // nil: no request is traced
@@ -126,6 +127,7 @@ type Server struct {
 	console     atomic.Pointer[string] // URL; set by Run. Handlers may be called before
 	connections connections
 	admin       connections // of the admin listener
+	draining    drainState
 
 	listening sync.Mutex
 	listeners []*limitedListener // Run's, without the admin listener
@@ -225,7 +227,7 @@ func (s *Server) addRoutes() {
 		records.Register(s.router, *o.Records)
 	}
 	admin.Register(s.router, admin.Options{Metrics: o.Metrics, Keys: o.Keys,
-		Channels: operations{s.service, c.reserved}, Logger: o.Logger, Reload: o.Reload, Configuration: o.Configuration,
+		Channels: operations{s.service, c.reserved}, Logger: o.Logger, Reload: o.Reload, Drain: s, Configuration: o.Configuration,
 		Status: o.Status, Shards: o.Shards, Recent: true, Console: true, Limiter: s.limiter, Survey: o.Survey})
 	web.RegisterProbes(s.router)
 }

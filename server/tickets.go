@@ -24,6 +24,7 @@ type Matchmaking interface {
 	ReleaseAllTickets(ctx context.Context, queue string) error
 	players
 	Drain() // ends what waits, now and later
+	Resume()
 }
 
 // tickets are the operations on tickets for clients, over any transport. The steps of each method are in the order in

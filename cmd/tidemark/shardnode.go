@@ -59,7 +59,7 @@ func startShardNode(ctx context.Context, n nodeNeeds) (shard.Member, error) {
 	n.serve(ctx, rpc.NewServer(rpc.ServerOptions{
 		Handler: served, Ready: served.Ready, TLS: n.TLS, Token: n.Config.Token,
 		Limits: rpc.Limits{Connections: n.Config.Node.MaxConnections}, Logger: n.Log,
-	}), admin.router.Drain)
+	}), admin.router.Stop)
 	return member, nil
 }
 

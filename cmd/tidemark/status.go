@@ -321,6 +321,15 @@ func holderOf(h shard.Holder) wire.ShardHolder {
 		ClaimedAt: h.Locked, PingedAt: h.Pinged, LeftMillis: h.Left.Milliseconds(), Held: h.Left > 0, Loaded: h.Loaded}
 }
 
+// drained returns the problem that an operator has drained this server, if that is so.
+func drained(drains bool) []overview.Problem {
+	if !drains {
+		return nil
+	}
+	return []overview.Problem{{Code: "TidemarkDrained", Page: "deployment.md#draining-by-hand",
+		Text: "this server was drained by an operator and isn't ready; tidemark resume makes it take clients again"}}
+}
+
 // startStatus starts the parts that know the state of this server and of Redis, and adds them to the options of the
 // server.
 func startStatus(ctx context.Context, c config.Config, s stores, compared *comparison, needs partNeeds,
@@ -332,6 +341,10 @@ func startStatus(ctx context.Context, c config.Config, s stores, compared *compa
 	examined := newExaminer(c, s, &problems)
 	o.Status = &overview.Board{Points: history, Found: &problems, Peers: compared.peers.all, Redis: examined.state}
 	o.Shards = examined.Shards
+	o.OnDrain = func(drains bool) {
+		compared.peers.change(func(own *client.PeerServer) { own.Draining = drains })
+		problems.Report("drain", time.Now(), drained(drains))
+	}
 	o.Survey = keyspace.NewJob(c.Records.Site.Table, keySources(s))
 	for _, item := range examined.redis {
 		needs.parts.Run(ctx, "failovers of the Redis of "+item.of, item.conn.WatchFailovers)

@@ -18,7 +18,7 @@ type Health struct {
 
 	Names    []string                        // of the services; the empty one is the whole server
 	Ready    func(ctx context.Context) error // reports whether they can be called
-	Draining <-chan struct{}                 // closed when the server drains
+	Draining func() <-chan struct{}          // returns a channel that is closed when the server drains
 	Stopping error                           // ends watches then
 	Period   time.Duration                   // between two checks of a watch
 }
@@ -35,7 +35,7 @@ func (h *Health) status(ctx context.Context, service string) grpc_health_v1.Heal
 
 func (h *Health) isDraining() bool {
 	select {
-	case <-h.Draining:
+	case <-h.Draining():
 		return true
 	default:
 		return false
@@ -88,7 +88,7 @@ func (h *Health) Watch(
 		}
 		select {
 		case <-ticker.C:
-		case <-h.Draining:
+		case <-h.Draining():
 		case <-ctx.Done():
 			return ctx.Err()
 		}

@@ -104,7 +104,7 @@ func (s *Server) server(o ServerOptions) *grpc.Server {
 	served.RegisterService(grpcserver.SendAnswers(s.gets.around(&shardpb.ShardService_ServiceDesc)), service{server: s})
 	served.RegisterService(s.others.around(&grpc_health_v1.Health_ServiceDesc), &grpcserver.Health{
 		Names: checkedNames, Ready: func(context.Context) error { return ready() },
-		Draining: s.drained, Stopping: errDraining, Period: healthPeriod,
+		Draining: func() <-chan struct{} { return s.drained }, Stopping: errDraining, Period: healthPeriod,
 	})
 	reflection.Register(served)
 	return served

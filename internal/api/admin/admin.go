@@ -19,6 +19,7 @@ type Options struct {
 	Channels Channels
 	Logger   *slog.Logger
 	Reload   Reload // nil: no call to reload the configuration
+	Drain    Drain  // nil: no calls to drain the server
 	// Configuration is the call that shows the configuration; nil: there is none.
 	Configuration Configuration
 	Status        Status          // nil: no calls for the state of servers and of Redis
@@ -35,7 +36,7 @@ func Register(r *web.Router, o Options) {
 	a.AddGet(web.Route{Path: "/metrics", Query: web.QueryIgnored, Action: access.Metrics, Admin: true,
 		Handle: newMetrics(o.Metrics).show})
 
-	p := newProfiles(r.Draining())
+	p := newProfiles(r.Stopping())
 	add(a, "/debug/pprof/", p.list)
 	add(a, "/debug/pprof/profile", p.record(cpuProfile))
 	add(a, "/debug/pprof/trace", p.record(executionTrace))
@@ -64,6 +65,9 @@ func Register(r *web.Router, o Options) {
 	}
 	if o.Reload != nil {
 		addReload(r, o.Reload)
+	}
+	if o.Drain != nil {
+		addDrain(r, o.Drain, o.Logger)
 	}
 	if o.Configuration != nil {
 		addConfiguration(r, o.Configuration)

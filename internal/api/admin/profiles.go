@@ -28,13 +28,13 @@ var (
 
 // profiles serves the data for go tool pprof and go tool trace.
 type profiles struct {
-	draining  <-chan struct{}
+	stopping  <-chan struct{}
 	recording chan struct{} // buffered (capacity 1); holds a value during a recording
 	showing   chan struct{} // likewise, while another profile is written
 }
 
-func newProfiles(draining <-chan struct{}) *profiles {
-	return &profiles{draining: draining, recording: make(chan struct{}, 1), showing: make(chan struct{}, 1)}
+func newProfiles(stopping <-chan struct{}) *profiles {
+	return &profiles{stopping: stopping, recording: make(chan struct{}, 1), showing: make(chan struct{}, 1)}
 }
 
 // list is GET /debug/pprof/.
@@ -81,7 +81,7 @@ var errRecording = &fault.Error{
 }
 
 // record returns a handler that records for the number of seconds in the parameter, for one client at a time. It ends
-// early when the client disconnects or the server drains.
+// early when the client disconnects or the server shuts down.
 func (p *profiles) record(r recording) web.Handler {
 	return func(c *web.Call) error {
 		duration, err := r.duration(c)
@@ -103,7 +103,7 @@ func (p *profiles) record(r recording) web.Handler {
 		defer timer.Stop()
 		select {
 		case <-timer.C:
-		case <-p.draining:
+		case <-p.stopping:
 		case <-c.Context().Done():
 		}
 		c.SetOutcome(http.StatusOK, nil)

@@ -16,6 +16,18 @@ type Reload func(ctx context.Context) (client.Reloaded, error)
 
 // serve is POST /v1/reload.
 func (r Reload) serve(c *web.Call) error {
+	if err := withoutBody(c, "it reads the service's own file"); err != nil {
+		return err
+	}
+	done, err := r(c.Context())
+	if err != nil {
+		return err
+	}
+	return c.Value(http.StatusOK, done)
+}
+
+// withoutBody returns an error if a request has a body, which the call doesn't use.
+func withoutBody(c *web.Call, why string) error {
 	body, err := c.Body()
 	if err != nil {
 		return err
@@ -23,14 +35,9 @@ func (r Reload) serve(c *web.Call) error {
 	size := len(body.Bytes)
 	body.Release()
 	if size > 0 {
-		return &wire.InputError{Slug: fault.SlugInvalidBody, Detail: "this call has no body: it reads the service's own file",
-			Offset: -1}
+		return &wire.InputError{Slug: fault.SlugInvalidBody, Detail: "this call has no body: " + why, Offset: -1}
 	}
-	done, err := r(c.Context())
-	if err != nil {
-		return err
-	}
-	return c.Value(http.StatusOK, done)
+	return nil
 }
 
 // Configuration returns the options in force, without secrets. Errors: that of a context that has ended.

@@ -31,8 +31,8 @@ type method struct {
 	streams  bool   // the answer is a stream
 	http     bool   // it is called on the HTTP port, where the router counts, logs and names the requests
 	counts   *web.Procedure
-	drained  <-chan struct{}      // closed when the server drains
-	arrivals *grpcserver.Arrivals // on the listener of gRPC; nil: the request has arrived when the call begins
+	drained  func() <-chan struct{} // returns a channel that is closed when the server drains
+	arrivals *grpcserver.Arrivals   // on the listener of gRPC; nil: the request has arrived when the call begins
 	router   *web.Router
 	// onLoopback is whether the listener of gRPC is on a loopback address; nil: it is called on the HTTP port
 	onLoopback *atomic.Bool
@@ -379,7 +379,7 @@ func (s *stream) readUntilDrained(message any) error {
 	select {
 	case err := <-read:
 		return err
-	case <-s.method.drained:
+	case <-s.method.drained():
 		return errDraining
 	case <-s.ctx.Done():
 		if ended := credentialEnd(s.ctx); ended != nil {

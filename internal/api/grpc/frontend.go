@@ -46,7 +46,7 @@ type frontend struct {
 
 	tickets   Tickets
 	backfills Backfills
-	drained   <-chan struct{} // when it is closed, calls that wait end
+	drained   func() <-chan struct{} // returns a channel that is closed when calls that wait end
 }
 
 // errDraining ends waiting calls when the server drains.
@@ -213,7 +213,7 @@ func (f *frontend) WatchAssignments(
 // orDraining returns err, or the error for draining when the server drains.
 func (f *frontend) orDraining(err error) error {
 	select {
-	case <-f.drained:
+	case <-f.drained():
 		return errDraining
 	default:
 		return err

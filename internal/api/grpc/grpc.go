@@ -127,14 +127,14 @@ func New(o Options) *Services {
 	s := &Services{
 		router: o.Router, limits: limits, answers: defaultAnswers,
 		fetched:    defaultFetchAnswers,
-		keepalives: defaultKeepalives, queries: newSlots(o.Router.Draining()),
+		keepalives: defaultKeepalives, queries: newSlots(o.Router.Draining),
 		arrivals: grpcserver.Arrivals{
 			Limit: arrivalLimit, Slow: arrivalSlow, MaxSlow: cmp.Or(o.Limits.SlowMessages, DefaultSlowMessages), Err: errSlow,
 		},
 	}
 	s.served = []served{
 		{&openmatch.FrontendService_ServiceDesc, &frontend{
-			tickets: o.Tickets, backfills: o.Backfills, drained: o.Router.Draining(),
+			tickets: o.Tickets, backfills: o.Backfills, drained: o.Router.Draining,
 		}},
 		{&openmatch.BackendService_ServiceDesc, &backendService{
 			director: o.Director, router: o.Router, answers: &s.fetched, fetches: &fetches{clients: map[string]fetching{}},
@@ -144,7 +144,7 @@ func New(o Options) *Services {
 			turns: newTurns(int(web.Turns())),
 		}},
 		{&grpc_health_v1.Health_ServiceDesc, &grpcserver.Health{
-			Names: checkedNames, Ready: o.Router.Ready, Draining: o.Router.Draining(), Stopping: errDraining,
+			Names: checkedNames, Ready: o.Router.Ready, Draining: o.Router.Draining, Stopping: errDraining,
 			Period: healthPeriod,
 		}},
 		{&reflectionv1.ServerReflection_ServiceDesc,
@@ -185,7 +185,7 @@ func (s *Services) server(options ...grpc.ServerOption) *grpc.Server {
 // around returns the description of a service whose calls are checked and counted. onRoutes is set for the HTTP port.
 func (s *Services) around(desc *grpc.ServiceDesc, onRoutes bool) *grpc.ServiceDesc {
 	return around(desc, func(path string) *method {
-		m := &method{path: path, http: onRoutes, drained: s.router.Draining(), router: s.router, need: needOf(path)}
+		m := &method{path: path, http: onRoutes, drained: s.router.Draining, router: s.router, need: needOf(path)}
 		if !onRoutes {
 			m.counts, m.arrivals, m.onLoopback = s.router.Procedure(path), &s.arrivals, &s.onLoopback
 		}

@@ -296,6 +296,8 @@ func (m *matches) Drain() {
 	})
 }
 
+func (m *matches) Resume() { m.set(func() { m.drained = false }) }
+
 // wake makes all calls of Await check again. The caller holds the lock.
 func (m *matches) wake() {
 	if m.changed != nil {

@@ -26,8 +26,8 @@ const (
 // slots are permits of queries, of which few are held at the same time: to be in progress, or to go through tickets.
 // Other queries wait in a line. All methods may be called by several goroutines.
 type slots struct {
-	drained         <-chan struct{} // closed: those that wait end
-	limit           int             // slots given out at a time
+	drained         func() <-chan struct{} // returns a channel that is closed when those that wait end
+	limit           int                    // slots given out at a time
 	clientLimit     int
 	connectionLimit int
 
@@ -56,8 +56,8 @@ type waiter struct {
 	entered            chan struct{} // closed when it has a slot
 }
 
-// newSlots returns the slots of the queries in progress. When drained is closed, those that wait end.
-func newSlots(drained <-chan struct{}) *slots {
+// newSlots returns the slots of the queries in progress. When the channel that drained returns is closed, those that wait end.
+func newSlots(drained func() <-chan struct{}) *slots {
 	return &slots{
 		drained: drained,
 		limit:   maxQueries, clientLimit: maxQueriesClient, connectionLimit: maxQueriesConnection,
@@ -86,10 +86,14 @@ func (s *slots) enter(ctx context.Context, client, connection string, size int) 
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, maxQueryWait, errQueries)
 	defer cancel()
+	var drained <-chan struct{}
+	if s.drained != nil {
+		drained = s.drained()
+	}
 	select {
 	case <-w.entered:
 		return func() { s.leave(w) }, nil
-	case <-s.drained:
+	case <-drained:
 		s.leave(w)
 		return nil, errDraining
 	case <-ctx.Done():

@@ -22,6 +22,7 @@ type Locks interface {
 	Release(ctx context.Context, n locks.Name, token string) error
 	Show(ctx context.Context, n locks.Name) (lease.Holding, error)
 	Drain() // ends waits, now and later
+	Resume()
 }
 
 func addLocks(a web.API, service Locks) {

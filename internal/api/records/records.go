@@ -25,6 +25,13 @@ type Options struct {
 	Followers     Followers
 }
 
+// Resume lets calls wait again after Drain.
+func (o *Options) Resume() {
+	if o.Locks != nil {
+		o.Locks.Resume()
+	}
+}
+
 // Drain ends waits, now and later.
 func (o *Options) Drain() {
 	if o.Locks != nil {

@@ -105,7 +105,7 @@ var errHandshake = &fault.Error{Kind: fault.Invalid, Slug: fault.SlugInvalidRequ
 // waits.
 func (ss *Sockets) accept(c *web.Call) error {
 	if ss.router.IsDraining() {
-		return web.ErrDraining
+		return ss.router.DrainError()
 	}
 	r := c.Request()
 	if r.ProtoMajor > 1 || !offers(r.Header) {

@@ -16,6 +16,8 @@ import (
 var (
 	ErrNoPath   = &fault.Error{Kind: fault.NotFound, Slug: fault.SlugNoPath, Detail: "the path does not exist"}
 	ErrDraining = &fault.Error{Kind: fault.Unavailable, Slug: fault.SlugDraining, Detail: "the server is shutting down"}
+	ErrDrained  = &fault.Error{Kind: fault.Unavailable, Slug: fault.SlugDraining,
+		Detail: "an operator has drained this server; tidemark resume ends that"}
 	ErrBodySlow = &fault.Error{Kind: fault.Timeout, Slug: fault.SlugInvalidBody,
 		Detail: "the body took too long to arrive"}
 	ErrPanic = errors.New("a handler panicked")

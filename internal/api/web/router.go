@@ -11,7 +11,6 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/labstack/echo/v4"
@@ -21,6 +20,7 @@ import (
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/access"
 	"github.com/tidemark-dev/tidemark/internal/access/limits"
+	"github.com/tidemark-dev/tidemark/internal/lifecycle"
 	"github.com/tidemark-dev/tidemark/internal/tracing"
 	"github.com/tidemark-dev/tidemark/internal/unsent"
 )
@@ -61,8 +61,8 @@ type Router struct {
 	bodies  bodyMemory
 	answers *unsent.Budget
 
-	drain    sync.Once
-	draining chan struct{} // closed by Drain
+	draining *lifecycle.Drain
+	stopping *lifecycle.Drain // it doesn't end
 }
 
 // routing is which handler a request gets.
@@ -103,7 +103,7 @@ func New(o Options) *Router {
 			turns: semaphore.NewWeighted(Turns()), maxBody: o.MaxBodyBytes, readTimeout: o.ReadTimeout,
 		},
 		answers:  unsent.New(cmp.Or(o.AnswerMemory, DefaultAnswerMemory)),
-		draining: make(chan struct{}),
+		draining: lifecycle.NewDrain(), stopping: lifecycle.NewDrain(),
 	}
 	r.metrics = newMetrics(o.Metrics, &r.bodies, r.answers)
 	r.stray = &route{Route: Route{Query: QueryIgnored, Open: true}, router: r, fail: Fail,
@@ -185,31 +185,44 @@ func (r *Router) Refuse(w http.ResponseWriter, request *http.Request, err *fault
 	r.failStray(w, request, func() error { return err })
 }
 
-// Drain begins the end of the service: readiness fails, and each connection is closed after its next answer. It may be
+// Drain sends clients to other servers: readiness fails, and each connection is closed after its next answer. It may be
 // called more than once.
-func (r *Router) Drain() { r.drain.Do(func() { close(r.draining) }) }
+func (r *Router) Drain() { r.draining.Begin() }
 
-// Draining is closed once Drain has been called.
-func (r *Router) Draining() <-chan struct{} { return r.draining }
+// Resume ends what Drain has begun.
+func (r *Router) Resume() { r.draining.End() }
 
-// IsDraining reports whether Drain has been called.
-func (r *Router) IsDraining() bool {
-	select {
-	case <-r.draining:
-		return true
-	default:
-		return false
+// Stop is Drain for good, at the end of the service.
+func (r *Router) Stop() {
+	r.stopping.Begin()
+	r.draining.Begin()
+}
+
+// Draining returns a channel that is closed once the service drains. After Resume it is another one.
+func (r *Router) Draining() <-chan struct{} { return r.draining.Begun() }
+
+// Stopping is closed once Stop has been called.
+func (r *Router) Stopping() <-chan struct{} { return r.stopping.Begun() }
+
+// IsDraining reports whether the service drains.
+func (r *Router) IsDraining() bool { return r.draining.IsBegun() }
+
+// DrainError returns the error of what isn't served while the service drains.
+func (r *Router) DrainError() error {
+	if r.stopping.IsBegun() {
+		return ErrDraining
 	}
+	return ErrDrained
 }
 
 // readyTimeout is how long a readiness probe waits for the service.
 const readyTimeout = 5 * time.Second
 
 // Ready reports whether requests can be served and the service isn't draining. The error is a *fault.Error of kind
-// Unavailable, or ErrDraining.
+// Unavailable, ErrDraining or ErrDrained.
 func (r *Router) Ready(ctx context.Context) error {
 	if r.IsDraining() {
-		return ErrDraining
+		return r.DrainError()
 	}
 	ctx, cancel := context.WithTimeout(ctx, readyTimeout)
 	defer cancel()

@@ -1,12 +1,12 @@
 // What is wrong now, the last hour, all servers, and Redis.
-import { html } from "./lib/preact.js";
+import { html, useState } from "./lib/preact.js";
 import { units } from "./chart.js";
-import { Asked, Empty, Failure } from "./form.js";
+import { Asked, Confirm, Empty, Failure, useAction } from "./form.js";
 import { Head } from "./head.js";
 import { colors, LastHour, perSecond } from "./history.js";
 import { Icon } from "./icons.js";
 import { at } from "./router.js";
-import { credential, may, useAsked } from "./service.js";
+import { ask, credential, may, useAsked } from "./service.js";
 import { bytes, count, duration, millis, plural, Time, visible } from "./text.js";
 
 const interval = 10_000; // ms, between two points
@@ -85,14 +85,17 @@ function Servers() {
   const of = useAsked(["servers"], { every: interval });
   return html`<section class="panel" aria-labelledby="servers">
     <header><h2 id="servers">Servers</h2><span class="dim">on this Redis</span><span class="space"></span>
-      <a href=${at("shards")}>Nodes of shards</a></header>
+      <a href=${at("shards")}>Nodes of shards</a>
+      ${of.data && html`<${Drain} drains=${of.data.servers.some((s) => s.self && s.draining)} onChange=${of.reload} />`}
+    </header>
     <${Asked} of=${of} show=${({ servers }) => html`<div class="scroll"><table>
       <thead><tr><th scope="col">Server</th><th scope="col">Listens on</th><th scope="col">Version</th>
         <th scope="col" class="end">Up for</th><th scope="col" class="end">Seen</th><th scope="col">Leases</th></tr>
           </thead>
       <tbody>${servers.map((s) => html`<tr key=${s.id}>
         <td><span class="name">${visible(s.host)}</span> <span class="dim">${s.pid}
-          </span> ${s.self && html`<span class="tag">this one</span>`}</td>
+          </span> ${s.self && html`<span class="tag">this one</span>`}
+          ${s.draining && html` <span class="tag warn">draining</span>`}</td>
         <td>${s.listen.map((l) => html`<div class="mono" key=${l}>${visible(l)}</div>`)}</td>
         <td><span title=${s.commit}>${visible(s.version)}</span></td>
         <td class="end"><${Time} at=${s.startedAt} since /></td>
@@ -101,6 +104,27 @@ function Servers() {
       </tr>`)}</tbody>
     </table></div>`} />
   </section>`;
+}
+
+/** Drain sends the clients of the server that answers to other servers, or ends that. */
+function Drain({ drains, onChange }) {
+  const [asks, setAsks] = useState(false);
+  const resume = useAction(async () => {
+    await ask(["resume"], { method: "POST" });
+    onChange();
+  });
+  if (drains) return html`${resume.error && html`<${Failure} error=${resume.error} />`}
+    <button type="button" disabled=${resume.busy} onClick=${resume.run}>Resume this one</button>`;
+  return html`<button type="button" onClick=${() => setAsks(true)}>Drain this one</button>
+    ${asks && html`<${Confirm} title="Drain this server" verb="Drain" onClose=${() => setAsks(false)}
+      onConfirm=${async () => {
+        await ask(["drain"], { method: "POST" });
+        onChange();
+      }}>
+      <p>It isn’t ready any more, so that load balancers leave it. Waiting fetches, streams and WebSockets end, and
+        their clients connect again. It serves who comes until you resume it, or until its next start.</p>
+      <p>Without another server, clients find none that is ready.</p>
+    <//>`}`;
 }
 
 const Leases = ({ of: { leases, moreLeases = 0 } }) => leases.length === 0 ? html`<span class="dim">none</span>`

@@ -201,7 +201,8 @@ async function probe() {
   try {
     const answer = await fetch(root + "readyz", { cache: "no-store", signal: AbortSignal.timeout(10_000) });
     if (answer.ok) return undefined;
-    const { detail = `status ${answer.status}` } = problemOf(await answer.text());
+    const { type, detail = `status ${answer.status}` } = problemOf(await answer.text());
+    if (type?.endsWith(":draining")) return undefined; // it serves who is here, or ends soon
     return new TidemarkError(answer.status, "unavailable", detail);
   } catch {
     return unreachable();

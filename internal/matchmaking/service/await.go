@@ -77,3 +77,6 @@ func (s *Service) AwaitEnd(ctx context.Context, queue, id string) error {
 
 // Drain ends all calls of Await and AwaitEnd, now and later.
 func (s *Service) Drain() { s.watches.Drain() }
+
+// Resume lets calls wait again after Drain.
+func (s *Service) Resume() { s.watches.Resume() }

@@ -96,6 +96,9 @@ func writeServers(t cli.Terminal, servers []client.PeerServer) error {
 	rows := "HOST\tPID\tVERSION\tLISTENS\tRUNS FOR\tSEEN\tLEASES\n"
 	for _, s := range servers {
 		leases := strings.Join(s.Leases, " ")
+		if s.Draining {
+			leases = strings.TrimSpace("draining " + leases)
+		}
 		if s.MoreLeases > 0 {
 			leases += fmt.Sprintf(" and %d more", s.MoreLeases)
 		}

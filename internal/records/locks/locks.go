@@ -228,7 +228,7 @@ func (s *Service) begin(ctx context.Context, longest time.Duration) (waiting con
 	}
 }
 
-// Drain ends all waits; later calls don't wait. It may be called several times and at any time.
+// Drain ends all waits; later calls don't wait, until Resume. It may be called several times and at any time.
 func (s *Service) Drain() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -236,6 +236,13 @@ func (s *Service) Drain() {
 	for end := range s.waits {
 		(*end)(errWaited)
 	}
+}
+
+// Resume lets calls wait again after Drain.
+func (s *Service) Resume() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.drained = false
 }
 
 // Waiting returns the number of calls waiting for a lock.

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/internal/lifecycle"
 	"github.com/tidemark-dev/tidemark/internal/matchmaking"
 	"github.com/tidemark-dev/tidemark/internal/matchmaking/internal/outage"
 	"github.com/tidemark-dev/tidemark/internal/pace"
@@ -49,8 +50,7 @@ type Watches struct {
 	failing *outage.Outage
 	limit   *rate.Limiter // limits repeated reads
 	added   chan struct{} // buffered (capacity 1): a feed is new
-	drained chan struct{} // closed by Drain
-	drain   sync.Once
+	drained *lifecycle.Drain
 
 	mu        sync.Mutex // also guards all feeds
 	feeds     map[string]*feed
@@ -62,7 +62,7 @@ type Watches struct {
 func New(store matchmaking.AssignedFeed, log *slog.Logger) *Watches {
 	return &Watches{
 		store: store, failing: outage.New(log, "cannot read tickets that players wait for"),
-		limit: rate.NewLimiter(readRate, readBurst), added: make(chan struct{}, 1), drained: make(chan struct{}),
+		limit: rate.NewLimiter(readRate, readBurst), added: make(chan struct{}, 1), drained: lifecycle.NewDrain(),
 		feeds: map[string]*feed{},
 	}
 }
@@ -86,7 +86,10 @@ func (w *Watches) Run(ctx context.Context) {
 }
 
 // Drain ends all waits with ErrEnded, now and later.
-func (w *Watches) Drain() { w.drain.Do(func() { close(w.drained) }) }
+func (w *Watches) Drain() { w.drained.Begin() }
+
+// Resume lets calls wait again after Drain.
+func (w *Watches) Resume() { w.drained.End() }
 
 func (w *Watches) takeStarting() []*feed {
 	w.mu.Lock()
@@ -107,7 +110,7 @@ func (w *Watches) Await(ctx context.Context, queue, id string) (*matchmaking.Ass
 		case <-e.done:
 		case <-ctx.Done():
 			return nil, ctx.Err()
-		case <-w.drained:
+		case <-w.drained.Begun():
 			return nil, ErrEnded
 		}
 		if e.end.err != nil {
@@ -194,7 +197,7 @@ func (w *Watches) AwaitRemoved(ctx context.Context, queue, id string, enough <-c
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-w.drained:
+	case <-w.drained.Begun():
 		return ErrEnded
 	}
 }
