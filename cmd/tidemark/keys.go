@@ -116,9 +116,7 @@ func (k *keysCommand) run(ctx context.Context, c config.Config) error {
 
 // redisServers returns the Redis servers that a configuration names, that of the channels first.
 func redisServers(c config.Config) []another {
-	all := []another{ofChannels, {key: "ticketsRedis", url: c.Matchmaking.Redis, of: "tickets"},
-		{key: "sessionsRedis", url: c.Records.Sessions.Redis, of: "sessions"},
-		{key: "cacheRedis", url: c.Records.Cache.Redis, of: "cache"}}
+	all := []another{ofChannels, ofTickets(c), ofSessions(c), ofCache(c)}
 	return slices.DeleteFunc(all, func(server another) bool { return server.of != "channels" && server.url == "" })
 }
 

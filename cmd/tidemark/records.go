@@ -26,8 +26,7 @@ func openRecordsRedis(ctx context.Context, c config.Config, channels *redis.Conn
 		return records.Instances{}, nil
 	}
 	open := records.Instances{Records: channels, Sessions: channels, Cache: channels}
-	if url := c.Records.Sessions.Redis; url != "" {
-		sessions := another{key: "sessionsRedis", url: url, of: "sessions"}
+	if sessions := ofSessions(c); sessions.url != "" {
 		conn, found, err := openAnother(ctx, c, sessions, needs)
 		if err != nil {
 			return open, err
@@ -43,11 +42,11 @@ func openRecordsRedis(ctx context.Context, c config.Config, channels *redis.Conn
 
 // openCacheRedis connects to the Redis of caches, unless it is that of the channels.
 func openCacheRedis(ctx context.Context, c config.Config, open *records.Instances, needs storeNeeds) error {
-	url := c.Records.Cache.Redis
-	if url == "" {
+	cache := ofCache(c)
+	if cache.url == "" {
 		return nil
 	}
-	conn, found, err := openAnother(ctx, c, another{key: "cacheRedis", url: url, of: "cache"}, needs)
+	conn, found, err := openAnother(ctx, c, cache, needs)
 	if err != nil {
 		return err
 	}

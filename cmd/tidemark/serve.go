@@ -98,7 +98,7 @@ func startFaults(c config.Config) (faults []error) {
 		key     string
 		options redis.Options
 	}{
-		{"redis", redis.Options{URL: c.Redis.Address, Sentinel: redis.Sentinel(c.Redis.Sentinel)}},
+		{"redis", redis.Options{URL: c.Redis.Address, Sentinel: redis.Sentinel{Master: c.Redis.Sentinel.Master}}},
 		{"ticketsRedis", redis.Options{URL: c.Matchmaking.Redis}},
 		{"sessionsRedis", redis.Options{URL: c.Records.Sessions.Redis}},
 		{"cacheRedis", redis.Options{URL: c.Records.Cache.Redis}},

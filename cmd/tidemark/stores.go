@@ -81,7 +81,7 @@ func (s *stores) openQueues(ctx context.Context, c config.Config, options redis.
 		return nil
 	}
 	if c.Matchmaking.Redis != "" {
-		tickets := another{key: "ticketsRedis", url: c.Matchmaking.Redis, of: "tickets"}
+		tickets := ofTickets(c)
 		if options, err = tickets.options(c, needs); err != nil {
 			return err
 		}
@@ -128,17 +128,37 @@ func openReceipts(ctx context.Context, c config.Config, store *channels.Store, p
 	return receipts{ring: shared.Keyring, lookUp: shared.LookUp}, nil
 }
 
-// another is a Redis beside that of the channels. User, password and Sentinels are those of its URL.
+// another is a Redis beside that of the channels. User and Sentinels are those of its URL, and so is the password,
+// unless there is a file with it.
 type another struct {
 	key string // YAML key of the option that names it
 	url string
 	of  string // its contents, for the log and as the label of metrics
+
+	password config.PasswordFile
 
 	replica bool // a replica will do, since nothing is written
 }
 
 // ofChannels is the Redis of the channels, whose options are apart.
 var ofChannels = another{key: "redis", of: "channels"}
+
+// ofTickets returns the Redis of tickets and queues, if there is one beside that of the channels.
+func ofTickets(c config.Config) another {
+	return another{key: "ticketsRedis", url: c.Matchmaking.Redis, of: "tickets", password: c.Matchmaking.PasswordFile}
+}
+
+// ofSessions returns the Redis of sessions, if there is one beside that of the channels.
+func ofSessions(c config.Config) another {
+	s := c.Records.Sessions
+	return another{key: "sessionsRedis", url: s.Redis, of: "sessions", password: s.PasswordFile}
+}
+
+// ofCache returns the Redis of caches, if there is one beside that of the channels.
+func ofCache(c config.Config) another {
+	cache := c.Records.Cache
+	return another{key: "cacheRedis", url: cache.Redis, of: "cache", password: cache.PasswordFile}
+}
 
 // kept returns what an eviction deletes, although it must stay; "": only values of caches.
 func (a another) kept() string {
@@ -180,10 +200,16 @@ func (a another) options(c config.Config, needs storeNeeds) (redis.Options, erro
 		Replica: a.replica, PlainKeys: c.Records.PlainKeys && a.of != "tickets",
 		Metrics: prometheus.WrapRegistererWith(prometheus.Labels{redisLabel: a.of}, needs.metrics),
 	}
+	var err error
+	if a.password != "" {
+		o.ReadPassword = a.password.Read
+		if o.Password, err = a.password.Read(); err != nil {
+			return o, &cli.UsageError{Err: fmt.Errorf("%sPasswordFile: %w", a.key, err)}
+		}
+	}
 	if !strings.HasPrefix(o.URL, "rediss://") {
 		return o, nil
 	}
-	var err error
 	secured := c.Redis
 	secured.TLS.Name = "" // it is that of --redis
 	if o.TLS, err = secured.TLSConfig(); err != nil {
@@ -279,13 +305,18 @@ type storeNeeds struct {
 func channelsOptions(c config.Config, needs storeNeeds) (redis.Options, error) {
 	o := redis.Options{
 		URL: c.Redis.Address, Username: c.Redis.Username, Password: c.Redis.Password,
-		Sentinel:  redis.Sentinel(c.Redis.Sentinel),
+		Sentinel: redis.Sentinel{
+			Master: c.Redis.Sentinel.Master, Username: c.Redis.Sentinel.Username, Password: c.Redis.Sentinel.Password,
+		},
 		KeyPrefix: c.Redis.KeyPrefix, PlainKeys: c.Records.PlainKeys, Timeout: c.Redis.Timeout,
 		Logger: needs.log, Metrics: prometheus.WrapRegistererWith(prometheus.Labels{redisLabel: "channels"},
 			needs.metrics),
 	}
 	if c.Redis.PasswordFile != "" {
-		o.ReadPassword = c.Redis.ReadPassword
+		o.ReadPassword = c.Redis.PasswordFile.Read
+	}
+	if c.Redis.Sentinel.PasswordFile != "" {
+		o.Sentinel.ReadPassword = c.Redis.Sentinel.PasswordFile.Read
 	}
 	var err error
 	if o.TLS, err = c.Redis.TLSConfig(); err != nil {

@@ -70,7 +70,7 @@ func TestConnectRefused(t *testing.T) {
 		"a wrong password": {redis.Options{URL: locked.Addr(), Username: "someone", Password: "secreT"}, "WRONGPASS",
 			`no enabled user "someone" with this password: check --redis-username and --redis-password`},
 		"an unknown user": {redis.Options{URL: "redis://nobody:secret@" + locked.Addr(), Option: "tickets-redis"}, "WRONGPASS",
-			"check the user and the password in the URL of --tickets-redis"},
+			"check the user and the password in the URL of --tickets-redis, or --tickets-redis-password-file"},
 		"no right to INFO": {redis.Options{URL: locked.Addr(), Username: "blind", Password: "secret"}, "NOPERM",
 			"ACL SETUSER blind +info"},
 		"an unknown CA": {redis.Options{URL: encrypted.URL()}, "certificate", "set --redis-ca-file"},

@@ -60,6 +60,8 @@ type Options struct {
 type Sentinel struct {
 	Master             string // name of the primary that they watch; empty: no Sentinel
 	Username, Password string // of the Sentinels themselves
+	// ReadPassword returns their current password, as Options.ReadPassword does that of Redis; nil: it never changes.
+	ReadPassword func() (string, error)
 }
 
 // DefaultLargeReadBytes is the default limit of large reads in transit from Redis at the same time.
@@ -124,7 +126,7 @@ func (o Options) client() (rueidis.ClientOption, error) {
 		c.DialCtxFn = dialTCP
 	}
 	c.DialCtxFn = speakFirst(c.DialCtxFn)
-	if o.ReadPassword != nil {
+	if o.ReadPassword != nil || o.Sentinel.ReadPassword != nil {
 		c = o.readPasswords(c)
 	}
 	return c, nil

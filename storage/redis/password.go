@@ -18,15 +18,15 @@ const loginEvery = time.Minute
 // credentials of Sentinels by the same function, with no more than the remote address: that of a Sentinel has a type of
 // its own.
 func (o Options) readPasswords(c rueidis.ClientOption) rueidis.ClientOption {
-	current := o.credentials(c.Username)
+	current := o.credentials("redis", c.Username, c.Password, o.ReadPassword)
 	if c.Sentinel.MasterSet == "" {
 		c.AuthCredentialsFn = current
 		return c
 	}
-	sentinels := rueidis.AuthCredentials{Username: c.Sentinel.Username, Password: c.Sentinel.Password}
+	ofSentinels := o.credentials("the sentinels", c.Sentinel.Username, c.Sentinel.Password, o.Sentinel.ReadPassword)
 	c.AuthCredentialsFn = func(to rueidis.AuthCredentialsContext) (rueidis.AuthCredentials, error) {
 		if _, ok := to.Address.(sentinelAddr); ok {
-			return sentinels, nil
+			return ofSentinels(to)
 		}
 		return current(to)
 	}
@@ -54,17 +54,24 @@ func (c sentinelConn) RemoteAddr() net.Addr { return sentinelAddr{c.Conn.RemoteA
 // sentinelAddr is the address of a Sentinel.
 type sentinelAddr struct{ net.Addr }
 
-// credentials returns the function that rueidis calls for each new connection, and for open ones every loginEvery. If
-// the password can't be read, it is that of the last time.
-func (o Options) credentials(user string) func(rueidis.AuthCredentialsContext) (rueidis.AuthCredentials, error) {
+// credentials returns the function that rueidis calls for each new connection, and, if the password can change, for open
+// ones every loginEvery. If the password can't be read, it is that of the last time. If read is nil, it is always the
+// given one.
+func (o Options) credentials(of, user, password string, read func() (string, error)) func(
+	rueidis.AuthCredentialsContext) (rueidis.AuthCredentials, error) {
+	if read == nil {
+		return func(rueidis.AuthCredentialsContext) (rueidis.AuthCredentials, error) {
+			return rueidis.AuthCredentials{Username: user, Password: password}, nil
+		}
+	}
 	var last atomic.Value // string
-	last.Store(o.Password)
+	last.Store(password)
 	failures := rate.Sometimes{Interval: loginEvery}
 	return func(rueidis.AuthCredentialsContext) (rueidis.AuthCredentials, error) {
-		password, err := o.ReadPassword()
+		password, err := read()
 		if err != nil {
 			failures.Do(func() {
-				o.Logger.Warn("the password of redis can't be read: logging in with the last one", "error", err)
+				o.Logger.Warn("a password can't be read: logging in with the last one", "of", of, "error", err)
 			})
 			password = last.Load().(string)
 		} else {

@@ -13,8 +13,8 @@ import (
 func TestOpenConnectionsLogInAgain(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		o := Options{ReadPassword: func() (string, error) { return "secret", nil }}
-		got, err := o.credentials("svc")(rueidis.AuthCredentialsContext{})
+		read := func() (string, error) { return "secret", nil }
+		got, err := Options{}.credentials("redis", "svc", "", read)(rueidis.AuthCredentialsContext{})
 		require.NoError(t, err)
 		require.Equal(t, rueidis.AuthCredentials{
 			Username: "svc", Password: "secret", RefreshAfter: time.Now().Add(time.Minute),

@@ -49,7 +49,7 @@ func TestPasswordThatChanges(t *testing.T) {
 }
 
 // TestPasswordThatChangesBehindSentinels: connections to the primary log in with the password of their time, also after
-// a fail-over, and those to the Sentinels with their own.
+// a fail-over, and those to the Sentinels with their own one of their time.
 func TestPasswordThatChangesBehindSentinels(t *testing.T) {
 	t.Parallel()
 	sentinels := redistest.StartSentinel(t, redistest.Options{})
@@ -63,11 +63,15 @@ func TestPasswordThatChangesBehindSentinels(t *testing.T) {
 	for _, n := range sentinels.Sentinels() {
 		require.NoError(t, n.Do(t, "ACL", "SETUSER", "watcher", "on", ">own", "&*", "+@all").Error())
 	}
-	var password atomic.Value // string
+	var password, own atomic.Value // string
 	password.Store("first")
+	own.Store("own")
 	conn := storetest.Connect(t, redis.Options{
 		URL: strings.Join(sentinels.Addrs(), ","), Username: "svc",
-		Sentinel:     redis.Sentinel{Master: redistest.MasterName, Username: "watcher", Password: "own"},
+		Sentinel: redis.Sentinel{
+			Master: redistest.MasterName, Username: "watcher",
+			ReadPassword: func() (string, error) { return own.Load().(string), nil },
+		},
 		ReadPassword: func() (string, error) { return password.Load().(string), nil },
 	})
 	requireWorks(t, conn)
@@ -80,6 +84,11 @@ func TestPasswordThatChangesBehindSentinels(t *testing.T) {
 	asAdmin("ACL", "SETUSER", "svc", "resetpass", ">second")
 	asAdmin("CLIENT", "KILL", "USER", "svc")
 	requireWorks(t, conn)
-	sentinels.Failover(t)
+	own.Store("next")
+	for _, n := range sentinels.Sentinels() {
+		require.NoError(t, n.Do(t, "ACL", "SETUSER", "watcher", "resetpass", ">next").Error())
+		require.NoError(t, n.Do(t, "CLIENT", "KILL", "USER", "watcher").Error())
+	}
+	sentinels.Failover(t) // which the connection learns from the Sentinels
 	requireWorks(t, conn)
 }

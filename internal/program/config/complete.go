@@ -42,6 +42,7 @@ func (c *Config) complete(found *findings) {
 	found.check(c.readNotifications, "kinds")
 	c.Shards.completeReads(found)
 	c.Redis.complete(found)
+	c.checkPasswordFiles(found)
 	c.Matchmaking.complete(found)
 	c.Access.complete(found)
 	found.check(c.readReceiptKeys, "receiptKeys", "receiptKeysFile")
@@ -274,7 +275,7 @@ func (c *Config) readReceiptKeys() error {
 func (r *RedisOptions) complete(found *findings) {
 	if r.Address == "" {
 		for _, o := range []struct{ key, value string }{
-			{"redisUsername", r.Username}, {"redisPassword", r.Password}, {"redisPasswordFile", r.PasswordFile},
+			{"redisUsername", r.Username}, {"redisPassword", r.Password}, {"redisPasswordFile", string(r.PasswordFile)},
 			{"redisCaFile", r.TLS.CAFile}, {"redisServerName", r.TLS.Name}, {"redisCertFile", r.TLS.CertFile},
 			{"redisSentinelMaster", r.Sentinel.Master},
 		} {
@@ -293,35 +294,54 @@ func (r *RedisOptions) complete(found *findings) {
 		return nil
 	}, "redisCertFile", "redisKeyFile")
 	found.check(func() error {
-		if r.Sentinel.Master == "" && r.Sentinel.Username+r.Sentinel.Password != "" {
+		if s := r.Sentinel; s.Master == "" && s.Username+s.Password+string(s.PasswordFile) != "" {
 			return errors.New("redisSentinelMaster: isn't set, but a user or password for Sentinels is")
 		}
 		return nil
-	}, "redisSentinelMaster", "redisSentinelUsername", "redisSentinelPassword")
-	found.check(r.completePassword, "redisPassword", "redisPasswordFile")
+	}, "redisSentinelMaster", "redisSentinelUsername", "redisSentinelPassword", "redisSentinelPasswordFile")
+	found.completePassword(&r.Password, r.PasswordFile, "redisPassword")
+	found.completePassword(&r.Sentinel.Password, r.Sentinel.PasswordFile, "redisSentinelPassword")
 }
 
-func (r *RedisOptions) completePassword() (err error) {
-	if r.PasswordFile == "" {
+// completePassword reads a password from its file, if there is one. The key is that of the option with the password.
+func (f *findings) completePassword(password *string, file PasswordFile, key string) {
+	f.check(func() (err error) {
+		switch {
+		case file == "":
+			return nil
+		case *password != "":
+			return fmt.Errorf("%sFile: %s is set too: use one of them", key, key)
+		}
+		if *password, err = file.Read(); err != nil {
+			return fmt.Errorf("%sFile: %w", key, err)
+		}
 		return nil
-	}
-	if r.Password != "" {
-		return errors.New("redisPasswordFile: redisPassword is set too: use one of them")
-	}
-	if r.Password, err = r.ReadPassword(); err != nil {
-		return fmt.Errorf("redisPasswordFile: %w", err)
-	}
-	return nil
+	}, key, key+"File")
 }
 
-// ReadPassword returns the content of PasswordFile.
-func (r *RedisOptions) ReadPassword() (string, error) {
-	text, err := os.ReadFile(r.PasswordFile)
-	password := withoutLineEnd(string(text))
-	if err == nil && password == "" {
-		err = fmt.Errorf("%s is empty", r.PasswordFile)
+// checkPasswordFiles checks the files with the passwords of Redis beside that of the channels.
+func (c *Config) checkPasswordFiles(found *findings) {
+	for _, o := range []struct {
+		key, url string
+		file     PasswordFile
+	}{
+		{"ticketsRedis", c.Matchmaking.Redis, c.Matchmaking.PasswordFile},
+		{"sessionsRedis", c.Records.Sessions.Redis, c.Records.Sessions.PasswordFile},
+		{"cacheRedis", c.Records.Cache.Redis, c.Records.Cache.PasswordFile},
+	} {
+		found.check(func() error {
+			if o.file == "" {
+				return nil
+			}
+			if o.url == "" {
+				return fmt.Errorf("%sPasswordFile: is set but %s isn't", o.key, o.key)
+			}
+			if _, err := o.file.Read(); err != nil {
+				return fmt.Errorf("%sPasswordFile: %w", o.key, err)
+			}
+			return nil
+		}, o.key, o.key+"PasswordFile")
 	}
-	return password, err
 }
 
 // completeNode checks the options of a node against each other, and reads the token. Its errors name the YAML key,
@@ -329,6 +349,7 @@ func (r *RedisOptions) ReadPassword() (string, error) {
 func (c *Config) completeNode(found *findings) {
 	c.TLS.complete(found)
 	c.Redis.complete(found)
+	c.checkPasswordFiles(found)
 	found.check(c.Records.completeKeys, "recordsKeys", "kinds")
 	o, n := &c.Shards, &c.Shards.Node
 	for _, check := range []struct {

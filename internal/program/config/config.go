@@ -1,9 +1,11 @@
 package config
 
 import (
+	"fmt"
 	"log/slog"
 	"maps"
 	"net/netip"
+	"os"
 	"time"
 
 	"github.com/tidemark-dev/tidemark/channel"
@@ -107,7 +109,7 @@ type RedisOptions struct {
 	KeyPrefix      string
 	Username       string
 	Password       string
-	PasswordFile   string // read into Password
+	PasswordFile   PasswordFile // read into Password
 	TLS            clientTLS
 	Sentinel       sentinel
 	Timeout        time.Duration // of one operation
@@ -124,9 +126,23 @@ type clientTLS struct {
 
 // sentinel configures the lookup of the primary. An empty Master means without Sentinels.
 type sentinel struct {
-	Master   string
-	Username string
-	Password string
+	Master       string
+	Username     string
+	Password     string
+	PasswordFile PasswordFile // read into Password
+}
+
+// PasswordFile is the path of a file with a password that may change; "": there is none.
+type PasswordFile string
+
+// Read returns the password in the file, without a line end.
+func (f PasswordFile) Read() (string, error) {
+	text, err := os.ReadFile(string(f))
+	password := withoutLineEnd(string(text))
+	if err == nil && password == "" {
+		err = fmt.Errorf("%s is empty", f)
+	}
+	return password, err
 }
 
 // Managed configures the Redis that the service runs itself.
@@ -140,10 +156,11 @@ type Matchmaking struct {
 	On           bool
 	Queues       []matchmaking.Definition // by name
 	MaxQueues    int
-	CalloutAllow []string // targets that queues put at run time may call
-	Redis        string   // URL of another Redis for tickets and queues; "": that of the channels
-	ReadReplicas string   // "off", "on", or the URL of a replica
-	Replicas     int      // that must have a claim or an assignment
+	CalloutAllow []string     // targets that queues put at run time may call
+	Redis        string       // URL of another Redis for tickets and queues; "": that of the channels
+	PasswordFile PasswordFile // with the password of Redis, in place of that in the URL
+	ReadReplicas string       // "off", "on", or the URL of a replica
+	Replicas     int          // that must have a claim or an assignment
 	LeaseTTL     time.Duration
 }
 
@@ -170,9 +187,10 @@ type KeyMetricsOptions struct {
 
 // SessionOptions configures sessions, and OAuth and verification tokens.
 type SessionOptions struct {
-	Redis  string        // URL of another Redis for them; "": that of the channels
-	TTL    time.Duration // of a session without activity
-	Grants access.Grants // of a session's token
+	Redis        string        // URL of another Redis for them; "": that of the channels
+	PasswordFile PasswordFile  // with the password of Redis, in place of that in the URL
+	TTL          time.Duration // of a session without activity
+	Grants       access.Grants // of a session's token
 }
 
 // OAuthOptions configures the tokens of providers.
@@ -183,8 +201,9 @@ type OAuthOptions struct {
 
 // CacheOptions configures caches.
 type CacheOptions struct {
-	Redis  string // URL of another Redis for them, which may evict; "": that of the channels
-	Memory int    // bytes for values that were read, in each process
+	Redis        string       // URL of another Redis for them, which may evict; "": that of the channels
+	PasswordFile PasswordFile // with the password of Redis, in place of that in the URL
+	Memory       int          // bytes for values that were read, in each process
 }
 
 // ShardOptions configures the tier.

@@ -23,7 +23,8 @@ func AddNodeFlags(flags *pflag.FlagSet) { node.addFlags(flags, node.options(new(
 
 // AddRedisFlags adds the options for the addresses of all Redis servers.
 func AddRedisFlags(flags *pflag.FlagSet) {
-	others := named(new(Config), "tickets-redis", "sessions-redis", "cache-redis", "kinds", "records-keys")
+	others := named(new(Config), "tickets-redis", "tickets-redis-password-file", "sessions-redis",
+		"sessions-redis-password-file", "cache-redis", "cache-redis-password-file", "kinds", "records-keys")
 	serve.addFlags(flags, append(channelsRedis(), others...))
 }
 

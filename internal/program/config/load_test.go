@@ -178,7 +178,8 @@ func TestEverySource(t *testing.T) {
 		"shard-memory": "1MiB", "shard-max-connections": "9",
 	}
 	// they exclude others, or must exist
-	apart := []string{"redis-password-file", "receipt-keys-file", "api-keys", "insecure", "cache-shards",
+	apart := []string{"redis-password-file", "redis-sentinel-password-file", "tickets-redis-password-file",
+		"sessions-redis-password-file", "cache-redis-password-file", "receipt-keys-file", "api-keys", "insecure", "cache-shards",
 		"shard-insecure"}
 
 	read := func(of command) Config {

@@ -185,7 +185,7 @@ func nodeGroups(c *Config) []optionGroup {
 		{"Nodes of shards", slices.Concat(nodeOptions(c), servingOptions(c), named(c, "port-offset"))},
 		{"TLS", tlsOptions(c)},
 		{"Redis", append(redisOptions(c), redisAccessOptions(c)...)},
-		{"Other Redis", named(c, "data-dir", "cache-redis", "kinds", "records-keys")},
+		{"Other Redis", named(c, "data-dir", "cache-redis", "cache-redis-password-file", "kinds", "records-keys")},
 		{"Logs", logOptions(c)},
 	}
 }

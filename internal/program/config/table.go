@@ -123,7 +123,7 @@ func redisOptions(c *Config) []option {
 		define("redis-password", "text", "", to(&c.Redis.Password, password), `
 			Password to log in with. A line end is not part of it. Other users of the machine can see flags: prefer the
 			variable or the file.`).secret(),
-		define("redis-password-file", "file", "", to(&c.Redis.PasswordFile, anyText), `
+		define("redis-password-file", "file", "", to(&c.Redis.PasswordFile, passwordFile), `
 			File that contains the password. A line end is not part of it. The file is read again for each new connection,
 			and every minute for the open ones, which log in again: replace it two minutes before the password ends.`),
 		define("redis-timeout", "duration", "5s", to(&c.Redis.Timeout, durationBetween(time.Millisecond, forever)), `
@@ -151,6 +151,8 @@ func redisAccessOptions(c *Config) []option {
 			User to log in to the Sentinels as.`),
 		define("redis-sentinel-password", "text", "", to(&c.Redis.Sentinel.Password, password), `
 			Password to log in to the Sentinels with. A line end is not part of it.`).secret(),
+		define("redis-sentinel-password-file", "file", "", to(&c.Redis.Sentinel.PasswordFile, passwordFile), `
+			File that contains the password of the Sentinels, which is read again as redis-password-file is.`),
 	}
 }
 
@@ -248,6 +250,9 @@ func matchmakingOptions(c *Config) []option {
 		define("tickets-redis", "url", "", to(&c.Matchmaking.Redis, anyText), `
 			Another Redis for tickets and queues, with user and password in the URL if it needs them. It must not evict.
 			Not set: that of the channels.`),
+		define("tickets-redis-password-file", "file", "", to(&c.Matchmaking.PasswordFile, passwordFile), `
+			File that contains the password of tickets-redis, in place of that in the URL, which is read again as
+			redis-password-file is. Replicas that tickets-read-replicas names have the same password.`),
 		define("tickets-read-replicas", "replicas", "off", to(&c.Matchmaking.ReadReplicas, replicas), `
 			Where to read tickets: off for the primary, on for the replicas of a Cluster or behind Sentinels, or the
 			URL of a replica. A ticket that a replica doesn't have is read from the primary.`),
@@ -275,9 +280,15 @@ func recordOptions(c *Config) []option {
 		define("sessions-redis", "url", "", to(&c.Records.Sessions.Redis, anyText), `
 			Another Redis for sessions and for OAuth and verification tokens, with user and password in the URL if it
 			needs them. It must not evict. Not set: that of the channels.`),
+		define("sessions-redis-password-file", "file", "", to(&c.Records.Sessions.PasswordFile, passwordFile), `
+			File that contains the password of sessions-redis, in place of that in the URL, which is read again as
+			redis-password-file is.`),
 		define("cache-redis", "url", "", to(&c.Records.Cache.Redis, anyText), `
 			Another Redis for caches, with user and password in the URL if it needs them. It may evict. Not set: that
 			of the channels.`),
+		define("cache-redis-password-file", "file", "", to(&c.Records.Cache.PasswordFile, passwordFile), `
+			File that contains the password of cache-redis, in place of that in the URL, which is read again as
+			redis-password-file is.`),
 		define("session-ttl", "duration", "720h",
 			to(&c.Records.Sessions.TTL, durationBetween(minSessionTTL, maxSessionTTL)), `
 			How long a session lives without activity. At most 720h, which is 30 days.`),

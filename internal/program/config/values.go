@@ -42,6 +42,8 @@ var maxSessionTTL = records.SessionKind.TTL
 // anyText accepts any text.
 func anyText(text string) (string, error) { return text, nil }
 
+func passwordFile(text string) (PasswordFile, error) { return PasswordFile(text), nil }
+
 // password drops the line ends that a file leaves in a variable.
 func password(text string) (string, error) { return withoutLineEnd(text), nil }
 

@@ -79,7 +79,7 @@ func (a Adviser) ofReply(text string) string {
 	}
 	credentials := "--redis-username and --redis-password"
 	if a.Option != "redis" {
-		credentials = "the user and the password in the URL of --" + a.Option
+		credentials = "the user and the password in the URL of --" + a.Option + ", or --" + a.Option + "-password-file"
 	}
 	return strings.NewReplacer("{option}", a.Option, "{user}", a.User, "{prefix}", a.Prefix, "{sentinel}", a.Sentinel,
 		"{credentials}", credentials).Replace(c.advice)
