@@ -20,7 +20,7 @@ import (
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/access"
 	"github.com/tidemark-dev/tidemark/internal/access/limits"
-	"github.com/tidemark-dev/tidemark/internal/lifecycle"
+	"github.com/tidemark-dev/tidemark/internal/drain"
 	"github.com/tidemark-dev/tidemark/internal/tracing"
 	"github.com/tidemark-dev/tidemark/internal/unsent"
 )
@@ -61,8 +61,8 @@ type Router struct {
 	bodies  bodyMemory
 	answers *unsent.Budget
 
-	draining *lifecycle.Drain
-	stopping *lifecycle.Drain // it doesn't end
+	draining *drain.State
+	stopping *drain.State // it doesn't end
 }
 
 // routing is which handler a request gets.
@@ -103,7 +103,7 @@ func New(o Options) *Router {
 			turns: semaphore.NewWeighted(Turns()), maxBody: o.MaxBodyBytes, readTimeout: o.ReadTimeout,
 		},
 		answers:  unsent.New(cmp.Or(o.AnswerMemory, DefaultAnswerMemory)),
-		draining: lifecycle.NewDrain(), stopping: lifecycle.NewDrain(),
+		draining: drain.New(), stopping: drain.New(),
 	}
 	r.metrics = newMetrics(o.Metrics, &r.bodies, r.answers)
 	r.stray = &route{Route: Route{Query: QueryIgnored, Open: true}, router: r, fail: Fail,

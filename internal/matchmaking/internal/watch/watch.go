@@ -13,7 +13,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/tidemark-dev/tidemark/fault"
-	"github.com/tidemark-dev/tidemark/internal/lifecycle"
+	"github.com/tidemark-dev/tidemark/internal/drain"
 	"github.com/tidemark-dev/tidemark/internal/matchmaking"
 	"github.com/tidemark-dev/tidemark/internal/matchmaking/internal/outage"
 	"github.com/tidemark-dev/tidemark/internal/pace"
@@ -50,7 +50,7 @@ type Watches struct {
 	failing *outage.Outage
 	limit   *rate.Limiter // limits repeated reads
 	added   chan struct{} // buffered (capacity 1): a feed is new
-	drained *lifecycle.Drain
+	drained *drain.State
 
 	mu        sync.Mutex // also guards all feeds
 	feeds     map[string]*feed
@@ -62,7 +62,7 @@ type Watches struct {
 func New(store matchmaking.AssignedFeed, log *slog.Logger) *Watches {
 	return &Watches{
 		store: store, failing: outage.New(log, "cannot read tickets that players wait for"),
-		limit: rate.NewLimiter(readRate, readBurst), added: make(chan struct{}, 1), drained: lifecycle.NewDrain(),
+		limit: rate.NewLimiter(readRate, readBurst), added: make(chan struct{}, 1), drained: drain.New(),
 		feeds: map[string]*feed{},
 	}
 }

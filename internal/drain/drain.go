@@ -1,31 +1,32 @@
-package lifecycle
+// Package drain has the state of what sends its clients elsewhere.
+package drain
 
 import (
 	"sync"
 	"sync/atomic"
 )
 
-// Drain is whether something drains: its clients are to go elsewhere. It may end, and begin again. Its methods may be
+// State is whether something drains: its clients are to go elsewhere. It may end, and begin again. Its methods may be
 // called by many goroutines.
-type Drain struct {
+type State struct {
 	mu  sync.Mutex // held while it changes
 	now atomic.Pointer[chan struct{}]
 }
 
-// NewDrain returns a Drain that hasn't begun.
-func NewDrain() *Drain {
-	d := new(Drain)
+// New returns a State that hasn't begun.
+func New() *State {
+	d := new(State)
 	d.set()
 	return d
 }
 
-func (d *Drain) set() {
+func (d *State) set() {
 	begun := make(chan struct{})
 	d.now.Store(&begun)
 }
 
 // Begin begins it, if it hasn't begun.
-func (d *Drain) Begin() {
+func (d *State) Begin() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if !d.IsBegun() {
@@ -34,7 +35,7 @@ func (d *Drain) Begin() {
 }
 
 // End ends it, if it has begun.
-func (d *Drain) End() {
+func (d *State) End() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.IsBegun() {
@@ -43,10 +44,10 @@ func (d *Drain) End() {
 }
 
 // Begun returns a channel that is closed once it has begun. After an End it is another one.
-func (d *Drain) Begun() <-chan struct{} { return *d.now.Load() }
+func (d *State) Begun() <-chan struct{} { return *d.now.Load() }
 
 // IsBegun reports whether it has begun and not ended.
-func (d *Drain) IsBegun() bool {
+func (d *State) IsBegun() bool {
 	select {
 	case <-d.Begun():
 		return true
