@@ -349,6 +349,7 @@ func TestConsoleWithData(t *testing.T) {
 		w.unfoldFirst()
 		w.click("Live tail")
 		w.sees("span[contains(@class, 'live on')]", "live")
+		w.sees("dd", "stream") // that of the tail is connected
 		w.picture("channel", "dark")
 	}
 }
