@@ -60,10 +60,11 @@ type Options struct {
 	Reload      admin.Reload     // nil: there is no call to reload the configuration
 	// Configuration shows the options in force; nil: there is no call for them
 	Configuration admin.Configuration
-	Status        admin.Status  // nil: there are no calls for the state of servers and of Redis
-	Survey        *keyspace.Job // nil: there are no calls for a survey of keys
-	Shards        admin.Shards  // nil: there is no call for the shards of caches
-	Reserved      []string      // prefixes of channels that clients can't use, besides those of tickets
+	Status        admin.Status   // nil: there are no calls for the state of servers and of Redis
+	Survey        *keyspace.Job  // nil: there are no calls for a survey of keys
+	Shards        admin.Shards   // nil: there is no call for the shards of caches
+	SlowLogs      admin.SlowLogs // nil: there is no call for the slow logs of Redis
+	Reserved      []string       // prefixes of channels that clients can't use, besides those of tickets
 	Clients       Clients
 
 	Version string
@@ -228,7 +229,7 @@ func (s *Server) addRoutes() {
 	}
 	admin.Register(s.router, admin.Options{Metrics: o.Metrics, Keys: o.Keys,
 		Channels: operations{s.service, c.reserved}, Logger: o.Logger, Reload: o.Reload, Drain: s, Configuration: o.Configuration,
-		Status: o.Status, Shards: o.Shards, Recent: true, Console: true, Limiter: s.limiter, Survey: o.Survey})
+		Status: o.Status, Shards: o.Shards, SlowLogs: o.SlowLogs, Recent: true, Console: true, Limiter: s.limiter, Survey: o.Survey})
 	web.RegisterProbes(s.router)
 }
 

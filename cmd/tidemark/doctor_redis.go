@@ -140,7 +140,7 @@ func (k *checks) primary(c config.Config, user string, p diagnose.Primary, maxMe
 	if p.Latency > slowRedis {
 		o = warning
 	}
-	k.add(o, "latency", "run the service nearer to Redis, or find what slows Redis down (SLOWLOG GET)", "%s: %s", p.Address,
+	k.add(o, "latency", "run the service nearer to Redis, or find what slows Redis down (tidemark slowlog)", "%s: %s", p.Address,
 		p.Latency.Round(10*time.Microsecond))
 	o = fine
 	if p.ClockOffset.Abs() > clockApart {

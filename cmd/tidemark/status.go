@@ -321,6 +321,41 @@ func holderOf(h shard.Holder) wire.ShardHolder {
 		ClaimedAt: h.Locked, PingedAt: h.Pinged, LeftMillis: h.Left.Milliseconds(), Held: h.Left > 0, Loaded: h.Loaded}
 }
 
+// SlowLogs reads the slow logs of each Redis.
+func (e *examiner) SlowLogs(ctx context.Context, limit int) client.SlowLogs {
+	all := make([]client.RedisSlowLogs, len(e.redis))
+	var reading sync.WaitGroup
+	for i, server := range e.redis {
+		reading.Go(func() { all[i] = slowLogsOf(ctx, server, limit) })
+	}
+	reading.Wait()
+	return client.SlowLogs{Redis: all}
+}
+
+func slowLogsOf(ctx context.Context, server examined, limit int) client.RedisSlowLogs {
+	shown := client.RedisSlowLogs{Of: server.of, Logs: []client.SlowLog{}}
+	found, err := diagnose.SlowLogs(ctx, server.conn, limit)
+	if err != nil {
+		shown.Error = printable(err.Error())
+	}
+	for _, log := range found {
+		l := client.SlowLog{Address: log.Address, Calls: make([]client.SlowCall, len(log.Calls)), Remedy: log.Remedy}
+		if log.Err != nil {
+			cause, _ := diagnose.Explanation(log.Err)
+			l.Error = printable(cause)
+		}
+		for i, call := range log.Calls {
+			l.Calls[i] = client.SlowCall{At: call.At.UTC(), Micros: call.Took.Microseconds(), Command: printable(call.Command),
+				Script: call.Script, Keys: make([]string, len(call.Keys)), Client: printable(call.Client)}
+			for k, key := range call.Keys {
+				l.Calls[i].Keys[k] = printable(key)
+			}
+		}
+		shown.Logs = append(shown.Logs, l)
+	}
+	return shown
+}
+
 // drained returns the problem that an operator has drained this server, if that is so.
 func drained(drains bool) []overview.Problem {
 	if !drains {
@@ -340,7 +375,7 @@ func startStatus(ctx context.Context, c config.Config, s stores, compared *compa
 	history.OnSample(overview.NewRules(history, &problems, compared.peers.directors).Check)
 	examined := newExaminer(c, s, &problems)
 	o.Status = &overview.Board{Points: history, Found: &problems, Peers: compared.peers.all, Redis: examined.state}
-	o.Shards = examined.Shards
+	o.Shards, o.SlowLogs = examined.Shards, examined.SlowLogs
 	o.OnDrain = func(drains bool) {
 		compared.peers.change(func(own *client.PeerServer) { own.Draining = drains })
 		problems.Report("drain", time.Now(), drained(drains))

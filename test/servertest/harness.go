@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"strings"
+	"slices"
 	"testing"
 	"time"
 
@@ -146,6 +147,16 @@ func Start(t testing.TB, changes ...func(*Setup)) *Harness {
 	if s.Shards == nil {
 		s.Shards = func(context.Context, string) (wire.ShardedCaches, error) {
 			return wire.ShardedCaches{Caches: []wire.ShardedCache{}}, nil
+		}
+	}
+	if s.SlowLogs == nil {
+		s.SlowLogs = func(_ context.Context, limit int) client.SlowLogs {
+			call := client.SlowCall{At: time.Unix(1_700_000_000, 0).UTC(), Micros: 12_345, Command: "EVALSHA",
+				Script: "channels/publish", Keys: []string{"c.{lobby}.clock"}, Client: "10.0.0.7:5312 tidemark"}
+			return client.SlowLogs{Redis: []client.RedisSlowLogs{{Of: "channels", Logs: []client.SlowLog{
+				{Address: "10.0.0.5:6379", Calls: slices.Repeat([]client.SlowCall{call}, limit)},
+				{Address: "10.0.0.6:6379", Calls: []client.SlowCall{}, Error: "NOPERM", Remedy: "ACL SETUSER"},
+			}}}}
 		}
 	}
 	s.Survey = surveyOf(t, conn)

@@ -541,3 +541,19 @@ func TestConsoleLists(t *testing.T) {
 	w.sees("div[@role='cell']", "c09999")
 	require.InDelta(t, before, read(w, chromedp.Evaluate[float64](scrolled)), 1)
 }
+
+// TestConsoleSlowCalls shows what was slow in Redis, without contents.
+func TestConsoleSlowCalls(t *testing.T) {
+	t.Parallel()
+	s := startSite(t)
+	s.redis("CONFIG", "SET", "slowlog-log-slower-than", "0")
+	s.publish("lobby", "a secret")
+	s.redis("CONFIG", "SET", "slowlog-log-slower-than", "-1")
+	w := browser(t, cuts)(s.console + "/console/")
+	w.do(chromedp.EmulateViewport(1280, 900))
+	w.do(chromedp.Click(chromedp.Search(`//summary[.="Slow calls"]`)))
+	w.sees("td", "channels/publish")
+	w.sees("td", "c.{lobby}.clock")
+	w.lacks("td", "a secret")
+	w.accessible("slow calls")
+}

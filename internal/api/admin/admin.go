@@ -18,8 +18,9 @@ type Options struct {
 	// Channels are the calls of operators on channels, which are logged; nil: there are none.
 	Channels Channels
 	Logger   *slog.Logger
-	Reload   Reload // nil: no call to reload the configuration
-	Drain    Drain  // nil: no calls to drain the server
+	Reload   Reload   // nil: no call to reload the configuration
+	Drain    Drain    // nil: no calls to drain the server
+	SlowLogs SlowLogs // nil: no call for the slow logs of Redis
 	// Configuration is the call that shows the configuration; nil: there is none.
 	Configuration Configuration
 	Status        Status          // nil: no calls for the state of servers and of Redis
@@ -59,6 +60,9 @@ func Register(r *web.Router, o Options) {
 	}
 	if o.Shards != nil {
 		addShards(r, o.Shards)
+	}
+	if o.SlowLogs != nil {
+		addSlowLogs(r, o.SlowLogs)
 	}
 	if o.Console {
 		addConsole(r)

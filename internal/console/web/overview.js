@@ -152,8 +152,8 @@ function Redis({ of: r }) {
   const { durability: d, ...s } = r.storage ?? {};
   return html`<div class="panel">
     <header><h3>${contents[r.of] ?? r.of}</h3>
-      <span class="dim">${s.product ? `${s.product === "valkey" ? "Valkey" : "Redis"} ${s.version}, ${s.kind}` : ""}
-        </span>
+      <span class="dim">${s.product
+          ? `${s.product[0].toUpperCase()}${s.product.slice(1)} ${s.version}, ${s.kind}` : ""}</span>
       <span class="space"></span><span class="dim">checked <${Time} at=${r.checkedAt} /></span></header>
     <div class="content stack">
       ${r.error && html`<${Failure} error=${new Error(r.error)} />`}
@@ -181,7 +181,43 @@ function Redis({ of: r }) {
           ${offset(p.clockOffsetMs)}</td>
       </tr>`)}</tbody>
     </table></div>
+    <${SlowCalls} of=${r.of} />
   </div>`;
+}
+
+/** SlowCalls asks Redis for its slow logs when it is opened. */
+function SlowCalls({ of }) {
+  const [open, setOpen] = useState(false);
+  return html`<details class="slow" onToggle=${(e) => setOpen(e.currentTarget.open)}>
+    <summary>Slow calls</summary>
+    ${open && html`<${SlowLogs} of=${of} />`}
+  </details>`;
+}
+
+function SlowLogs({ of: contents }) {
+  const of = useAsked(["slowlog"], { every: interval });
+  const show = ({ redis }) => redis.filter((r) => r.of === contents).map((r) => html`
+    ${r.error && html`<${Failure} error=${new Error(r.error)} />`}
+    ${r.logs.map((log) => html`<${SlowLog} key=${log.address} of=${log} />`)}`);
+  return html`<${Asked} of=${of} rows=${2} show=${show} />`;
+}
+
+function SlowLog({ of: { address, calls, error, remedy } }) {
+  if (error) return html`<p class="content warn row-of"><${Icon} name="warning" />
+    <span>${visible(address)}: ${visible(error)}${remedy && html`; ${visible(remedy)}`}</span></p>`;
+  if (calls.length === 0) return html`<p class="content dim">${visible(address)} has no slow calls.</p>`;
+  return html`<div class="scroll"><table>
+    <caption>The latest of ${visible(address)}, without contents</caption>
+    <thead><tr><th scope="col">Call</th><th scope="col" class="end">Took</th><th scope="col" class="end">At</th>
+      <th scope="col">Keys</th><th scope="col">Client</th></tr></thead>
+    <tbody>${calls.map((c, i) => html`<tr key=${i}>
+      <td class="mono">${visible(c.command)} ${c.script && html`<span class="dim">${c.script}</span>`}</td>
+      <td class="end">${millis(c.durationUs / 1000)}</td>
+      <td class="end"><${Time} at=${c.at} /></td>
+      <td class="mono">${c.keys.map((k) => html`<div key=${k}>${visible(k)}</div>`)}</td>
+      <td class="mono dim">${visible(c.client)}</td>
+    </tr>`)}</tbody>
+  </table></div>`;
 }
 
 const offset = (n) => n === 0 ? "0 ms"

@@ -15,7 +15,8 @@ func Clients(t cli.Terminal) []*cobra.Command {
 		cli.In(cli.Messages, newUnsubscribe(t), newAck(t), newChannel(t), newSubscriber(t)),
 		cli.In(cli.Matchmaking, newTicket(t), newMatch(t), newQueue(t)),
 		cli.In(cli.Records, newLock(t), newUnlock(t), newSettings(t), newViews(t)),
-		cli.In(cli.Service, newAPI(t), newDemo(t), newDrain(t), newHistory(t), newReload(t), newResume(t), newSurvey(t)),
+		cli.In(cli.Service, newAPI(t), newDemo(t), newDrain(t), newHistory(t), newReload(t), newResume(t),
+			newSlowLog(t), newSurvey(t)),
 		cli.In(cli.Access, newKey(t), newOAuth(t), newRefused(t), newRevoke(t), newSession(t), newWhoami(t)),
 	)
 }

@@ -26,7 +26,7 @@ var places = map[string]Ability{
 
 var (
 	// optionalRights are those that docs/deployment.md lists for single options and commands.
-	optionalRights = []string{"dbsize", "scan", "type", "memory|usage", "publish", "cluster|nodes"}
+	optionalRights = []string{"dbsize", "scan", "type", "memory|usage", "publish", "cluster|nodes", "slowlog|get"}
 	// byLibrary are commands that the client library sends by itself.
 	byLibrary = []string{"eval", "evalsha", "eval_ro", "evalsha_ro", "cluster|shards", "ssubscribe", "sunsubscribe",
 		"multi", "exec"}

@@ -1,6 +1,6 @@
 // Package diagnose examines a Redis for its operators: [Examine] describes its primaries, with the abilities that they
-// or the service's user lack, [Check] looks for those at the start of a service, [Rights] returns the rights that the user
-// needs, and [Explanation] returns what to change after an error.
+// or the service's user lack, [Check] looks for those at the start of a service, [SlowLogs] reads slow logs, [Rights]
+// returns the rights that the user needs, and [Explanation] returns what to change after an error.
 package diagnose
 
 import (

@@ -170,3 +170,46 @@ func TestExamineCoverage(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "0-1,7", found.Uncovered)
 }
+
+// TestSlowLogs: operators see which calls are slow, without what they write.
+func TestSlowLogs(t *testing.T) {
+	t.Parallel()
+	n := redistest.Start(t, redistest.Options{Args: []string{"--slowlog-log-slower-than", "0"}})
+	rights := append(diagnose.Rights("mm1:"), "+slowlog|get")
+	for name, rules := range map[string][]string{"may": rights, "lacks": rights[:len(rights)-1]} {
+		require.NoError(t, n.Do(t, append([]string{"ACL", "SETUSER", name, "on", ">secret"}, rules...)...).Error())
+	}
+	connect := func(user string) *redis.Conn {
+		return storetest.Connect(t, redis.Options{URL: "redis://" + user + ":secret@" + n.Addr(), KeyPrefix: "mm1:"})
+	}
+	conn := connect("may")
+	require.NoError(t, conn.Ready(t.Context())) // it runs a script
+	require.NoError(t, n.Do(t, "SET", "mm1:key", "content").Error())
+	require.NoError(t, n.Do(t, "SET", "other:key", "content").Error())
+	require.NoError(t, n.Do(t, "MGET", "mm1:a", "other:key", "mm1:b").Error())
+	logs, err := diagnose.SlowLogs(t.Context(), conn, 100)
+	require.NoError(t, err)
+	require.Len(t, logs, 1)
+	require.NoError(t, logs[0].Err)
+	shown := map[string]diagnose.SlowCall{}
+	for _, call := range logs[0].Calls {
+		require.WithinDuration(t, time.Now(), call.At, time.Minute)
+		require.NotEmpty(t, call.Client)
+		shown[call.Command+" "+call.Script+" "+strings.Join(call.Keys, " ")] = call
+	}
+	require.Contains(t, shown, "SET  mm1:key")
+	require.Contains(t, shown, "SET  ", "a key of others")
+	require.Contains(t, shown, "MGET  mm1:a mm1:b")
+	script := slices.IndexFunc(logs[0].Calls, func(call diagnose.SlowCall) bool { return call.Script == "ready/ready" })
+	require.GreaterOrEqual(t, script, 0)
+	require.Len(t, logs[0].Calls[script].Keys, 1)
+	require.True(t, strings.HasSuffix(logs[0].Calls[script].Client, " tidemark"))
+	latest, err := diagnose.SlowLogs(t.Context(), conn, 1)
+	require.NoError(t, err)
+	require.Len(t, latest[0].Calls, 1)
+
+	logs, err = diagnose.SlowLogs(t.Context(), connect("lacks"), 100)
+	require.NoError(t, err)
+	require.ErrorContains(t, logs[0].Err, "NOPERM")
+	require.Equal(t, "run in Redis as an administrator: ACL SETUSER lacks +slowlog|get", logs[0].Remedy)
+}

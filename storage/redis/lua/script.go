@@ -70,6 +70,22 @@ func Names(domain string) []string {
 	return names
 }
 
+// byHash has the names of all scripts by their SHA-1.
+var byHash = sync.OnceValue(func() map[string]string {
+	lib, err := parsed()
+	if err != nil {
+		panic(err)
+	}
+	names := make(map[string]string, len(lib.scripts))
+	for name := range lib.scripts {
+		names[Must(name).SHA1()] = name
+	}
+	return names
+})
+
+// NameOf returns the name of the script with a SHA-1, such as "channels/publish", or "" if there is none.
+func NameOf(sha1 string) string { return byHash()[sha1] }
+
 // Name returns the script's name without its domain, such as "publish".
 func (s *Script) Name() string { return s.name }
 
