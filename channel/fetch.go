@@ -133,6 +133,7 @@ func (f *fetch) wait(ctx context.Context, listenFirst bool) error {
 		wait:    f.request.Wait, listenFirst: listenFirst, at: at[:],
 		read: func(ctx context.Context, _ []int) (bool, error) {
 			err := f.read(ctx)
+			f.request.Woken = true // the next read follows a notification
 			at[0] = Position{Epoch: f.batch.Epoch, Clock: f.batch.Clock}
 			return !f.batch.empty() || f.batch.Lost, err
 		},

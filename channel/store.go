@@ -136,6 +136,8 @@ type FetchRequest struct {
 	FromMark bool
 	// Identify asks for Batch.Last also if no messages are found, so that the batch has a position to begin at later.
 	Identify bool
+	// Woken says that the caller waited and was notified, so that there is probably something to fetch.
+	Woken bool
 	// Wait is how long the caller will wait if there is no message. The subscriber's TTL begins at the end of it, so
 	// that a caller that receives a message by an event needn't renew the subscriber.
 	Wait time.Duration

@@ -12,17 +12,40 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/tracked"
 )
 
-// outcomeOf returns how much a lack of a Redis matters to a service with these options. What an operator can't change,
-// since Redis hasn't got a command, is no problem while no option asks for it.
+// ofShards is what the Redis of the channels holds for a node of the read tier.
+const ofShards = "shards"
+
+// uses reports whether a program with these options uses an ability of a Redis that holds some contents.
+func uses(c config.Config, of string, a diagnose.Ability) bool {
+	hasTickets := c.Matchmaking.On && (of == "tickets" || of == ofChannels.of && c.Matchmaking.Redis == "")
+	switch a {
+	case diagnose.Channels, diagnose.ReadTier:
+		return of == ofChannels.of || of == ofShards
+	case diagnose.Keys:
+		return of == ofChannels.of
+	case diagnose.Matchmaking:
+		return hasTickets
+	case diagnose.ReplicaReads: // another value than "on" is the URL of another server
+		return hasTickets && c.Matchmaking.ReadReplicas == "on"
+	case diagnose.Records, diagnose.ClientCaching:
+		return of != "tickets" && of != ofShards
+	case diagnose.Confirmations:
+		return len(confirmationsOf(c, of)) > 0
+	case diagnose.Scripts, diagnose.Notifications, diagnose.Nodes, diagnose.State, diagnose.Durability:
+	}
+	return true
+}
+
+// outcomeOf returns how much a lack of a Redis matters to a service with these options. What is only faster or known
+// better with a command that Redis hasn't got is no problem: nobody can change a hosted service.
 func outcomeOf(c config.Config, of string, l diagnose.Lack) outcome {
 	switch {
-	case l.Needed:
+	case !uses(c, of, l.Ability):
+		return fine
+	case l.Needed, l.Ability == diagnose.Confirmations, l.Ability == diagnose.ReplicaReads,
+		l.Ability == diagnose.ReadTier && of == ofShards:
 		return failure
-	case l.Ability == diagnose.Confirmations && len(confirmationsOf(c, of)) > 0,
-		l.Ability == diagnose.ReplicaReads && c.Matchmaking.On && readsReplicas(c.Matchmaking):
-		return failure
-	case l.Ability == diagnose.Confirmations, l.Ability == diagnose.ReplicaReads, len(l.Rules) == 0,
-		l.Ability == diagnose.Matchmaking && !c.Matchmaking.On:
+	case (l.Ability == diagnose.Durability || l.Ability == diagnose.ClientCaching) && len(l.Rules) == 0:
 		return fine
 	}
 	return warning
@@ -34,6 +57,9 @@ func (k *checks) abilities(c config.Config, user string, p diagnose.Primary) {
 	var lacks [2][]diagnose.Lack // with rights, and with commands alone
 	worst := [2]outcome{fine, fine}
 	for _, l := range p.Lacks {
+		if !uses(c, k.about, l.Ability) {
+			continue
+		}
 		i := 0
 		if len(l.Rules) == 0 {
 			i = 1
@@ -72,16 +98,10 @@ func (k *checks) caching(ctx context.Context, conn *redis.Conn) {
 	}
 }
 
-// mustBeAble returns an error if the service can't work on a Redis with these options, and logs what it does without.
-func mustBeAble(ctx context.Context, c config.Config, of string, conn *redis.Conn, log *slog.Logger) error {
+// requireAbilities returns an error if a service with these options can't work on a Redis, and logs what it does
+// without. Package tracked logs that there is no client-side caching.
+func requireAbilities(ctx context.Context, c config.Config, of string, conn *redis.Conn, log *slog.Logger) error {
 	lacks, err := diagnose.Check(ctx, conn)
-	if err != nil {
-		cause, advice := diagnose.Explanation(err)
-		if advice == "" {
-			advice = "this Redis can't run the service's scripts: docs/which-redis.md has those that can"
-		}
-		return fmt.Errorf("%s; %s", cause, advice)
-	}
 	var failures []diagnose.Lack
 	for _, l := range lacks {
 		if outcomeOf(c, of, l) == failure {
@@ -91,14 +111,23 @@ func mustBeAble(ctx context.Context, c config.Config, of string, conn *redis.Con
 	if len(failures) > 0 {
 		return fmt.Errorf("%s; %s", diagnose.Describe(failures), diagnose.Remedy(conn.User(), failures))
 	}
-	for _, l := range lacks {
-		switch outcomeOf(c, of, l) {
-		case warning:
-			log.WarnContext(ctx, diagnose.Describe([]diagnose.Lack{l}), "of", of, "remedy",
-				diagnose.Remedy(conn.User(), []diagnose.Lack{l}))
-		case fine, failure:
-			log.InfoContext(ctx, diagnose.Describe([]diagnose.Lack{l}), "of", of)
+	if err != nil {
+		cause, advice := diagnose.Explanation(err)
+		if advice == "" {
+			advice = "this Redis can't run the service's scripts: docs/which-redis.md has those that can"
 		}
+		return fmt.Errorf("%s; %s", cause, advice)
+	}
+	for _, l := range lacks {
+		if l.Ability == diagnose.ClientCaching || !uses(c, of, l.Ability) {
+			continue
+		}
+		level := slog.LevelInfo
+		if outcomeOf(c, of, l) == warning {
+			level = slog.LevelWarn
+		}
+		log.Log(ctx, level, "redis lacks an ability", "of", of, "ability", string(l.Ability), "found",
+			diagnose.Describe([]diagnose.Lack{l}), "remedy", diagnose.Remedy(conn.User(), []diagnose.Lack{l}))
 	}
 	return nil
 }

@@ -2,10 +2,15 @@ package main
 
 import (
 	"log/slog"
+	"slices"
+	"strings"
 	"testing"
 
+	"github.com/spf13/pflag"
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidemark-dev/tidemark/internal/program/config"
+	"github.com/tidemark-dev/tidemark/storage/redis/diagnose"
 	"github.com/tidemark-dev/tidemark/test/redistest"
 )
 
@@ -14,12 +19,14 @@ func TestStartOnALackingRedis(t *testing.T) {
 	t.Parallel()
 	const starts = ""
 	for name, c := range map[string]struct {
-		command string
+		command string // which are renamed
 		options []string
 		says    string
 	}{
 		"TIME": {"TIME", nil, "Redis has no TIME: the service doesn't work; remove rename-command"},
 		"notifications": {"SSUBSCRIBE", nil,
+			"no notification arrived: unknown command 'SSUBSCRIBE', with args beginning with: "},
+		"durability and notifications": {"CONFIG SSUBSCRIBE", nil,
 			"no notification arrived: unknown command 'SSUBSCRIBE', with args beginning with: "},
 		"caching":       {"CLIENT", nil, starts},
 		"transactions":  {"MULTI", nil, starts},
@@ -36,7 +43,11 @@ func TestStartOnALackingRedis(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			n := redistest.Start(t, redistest.Options{Args: []string{"--rename-command", c.command, ""}})
+			var args []string
+			for _, command := range strings.Fields(c.command) {
+				args = append(args, "--rename-command", command, "")
+			}
+			n := redistest.Start(t, redistest.Options{Args: args})
 			_, err := startHere(t, slog.DiscardHandler, append(c.options, "--redis="+n.URL())...)
 			if c.says == starts {
 				require.NoError(t, err)
@@ -70,5 +81,49 @@ func TestStartWithoutRights(t *testing.T) {
 			}
 			require.ErrorContains(t, err, c.says)
 		})
+	}
+}
+
+// TestOutcomesOfLacks: what a Redis lacks matters by what it holds, and by the options.
+func TestOutcomesOfLacks(t *testing.T) {
+	t.Parallel()
+	load := func(args ...string) config.Config {
+		flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
+		config.AddFlags(flags)
+		require.NoError(t, flags.Parse(args))
+		c, err := config.Load(flags, nil)
+		require.NoError(t, err)
+		return c
+	}
+	plain, apart := load(), load("--tickets-redis=redis://t", "--tickets-read-replicas=on")
+	off := load("--matchmaking=off")
+	for _, l := range []struct {
+		ability diagnose.Ability
+		c       config.Config
+		of      string
+		right   outcome // if the user lacks a right
+		command outcome // if Redis has no command
+	}{
+		{diagnose.Matchmaking, plain, "channels", warning, warning},
+		{diagnose.Matchmaking, apart, "channels", fine, fine},
+		{diagnose.Matchmaking, apart, "tickets", warning, warning},
+		{diagnose.Matchmaking, off, "channels", fine, fine},
+		{diagnose.ReplicaReads, plain, "channels", fine, fine},
+		{diagnose.ReplicaReads, apart, "channels", fine, fine},
+		{diagnose.ReplicaReads, apart, "tickets", failure, failure},
+		{diagnose.Channels, plain, "cache", fine, fine},
+		{diagnose.Channels, plain, "channels", failure, failure},
+		{diagnose.Scripts, plain, "cache", failure, failure},
+		{diagnose.Durability, plain, "channels", warning, fine},
+		{diagnose.ClientCaching, plain, "channels", warning, fine},
+		{diagnose.Keys, plain, "channels", warning, warning},
+		{diagnose.ReadTier, plain, "channels", warning, warning},
+		{diagnose.ReadTier, plain, "shards", failure, failure},
+	} {
+		needed := slices.Contains([]diagnose.Ability{diagnose.Channels, diagnose.Scripts}, l.ability)
+		right := diagnose.Lack{Ability: l.ability, Needed: needed, Rules: []string{"+x"}}
+		command := diagnose.Lack{Ability: l.ability, Needed: needed, Commands: []string{"X"}}
+		require.Equal(t, l.right, outcomeOf(l.c, l.of, right), "%s of %s", l.ability, l.of)
+		require.Equal(t, l.command, outcomeOf(l.c, l.of, command), "%s of %s", l.ability, l.of)
 	}
 }

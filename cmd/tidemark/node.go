@@ -96,6 +96,9 @@ func openNodeStores(ctx context.Context, c config.Config, n *nodeNeeds) error {
 	if err := ofChannels.mustKeep(ctx, found, n.Log); err != nil {
 		return err
 	}
+	if err := requireAbilities(ctx, c, ofShards, conn, n.Log); err != nil {
+		return fmt.Errorf("redis: %w", err)
+	}
 	n.Parts.Run(ctx, "failovers of Redis", conn.WatchFailovers)
 	open := records.Instances{Records: conn, Sessions: conn, Cache: conn}
 	if err := openCacheRedis(ctx, c, &open, s); err != nil {

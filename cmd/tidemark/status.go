@@ -231,8 +231,9 @@ var pages = map[string]string{
 	"connection": "runbook.md#tidemarknotready", "node": "runbook.md#tidemarknotready",
 	"persistence": "durability.md", "replicas": "durability.md",
 	"confirmations": "durability.md#replicas",
-	"eviction":      "deployment.md#your-own-redis", "rights": "deployment.md#your-own-redis",
-	"slots": "runbook.md#tidemarknotready", "memory": "runbook.md#tidemarkredisfull",
+	"eviction":      "deployment.md#your-own-redis", "rights": "which-redis.md",
+	"commands": "which-redis.md",
+	"slots":    "runbook.md#tidemarknotready", "memory": "runbook.md#tidemarkredisfull",
 	"latency": "runbook.md#tidemarkredisunsteady", "clock": "deployment.md#your-own-redis",
 }
 

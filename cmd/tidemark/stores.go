@@ -62,7 +62,7 @@ func openStores(ctx context.Context, c config.Config, needs storeNeeds) (stores,
 	if err := ofChannels.mustKeep(ctx, s.storage, needs.log); err != nil {
 		return stores{}, err
 	}
-	if err := mustBeAble(ctx, c, ofChannels.of, conn, needs.log); err != nil {
+	if err := requireAbilities(ctx, c, ofChannels.of, conn, needs.log); err != nil {
 		return stores{}, fmt.Errorf("redis: %w", err)
 	}
 	if s.receipts, err = openReceipts(ctx, c, s.channels, needs.parts); err != nil {
@@ -233,7 +233,7 @@ func (a another) connect(ctx context.Context, c config.Config, o redis.Options, 
 	if a.replica {
 		return conn, found, nil // it is only read
 	}
-	if err := mustBeAble(ctx, c, a.of, conn, needs.log); err != nil {
+	if err := requireAbilities(ctx, c, a.of, conn, needs.log); err != nil {
 		return nil, found, fmt.Errorf("%s: %w", a.key, err)
 	}
 	return conn, found, nil

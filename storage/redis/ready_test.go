@@ -92,3 +92,22 @@ func TestReadyChecksEachPrimary(t *testing.T) {
 	n.Resume(t)
 	storetest.WaitFor(t, "all primaries to be ready", func() bool { return conn.Ready(t.Context()) == nil })
 }
+
+// TestReadyWhileItsSlotsMove: a script can't use keys that its call doesn't declare in a slot that is being moved, which
+// says nothing about the server.
+func TestReadyWhileItsSlotsMove(t *testing.T) {
+	t.Parallel()
+	c := storetest.StartTwoNodes(t)
+	conn := c.Connect(t, redis.Options{})
+	require.NoError(t, conn.Ready(t.Context()))
+	for _, n := range c.Nodes() {
+		keys, err := n.Do(t, "KEYS", "tidemark.ready.*").AsStrSlice()
+		require.NoError(t, err)
+		require.Len(t, keys, 1)
+		slot, err := n.Do(t, "CLUSTER", "KEYSLOT", keys[0]).AsInt64()
+		require.NoError(t, err)
+		owner, other := c.Sides(t, uint16(slot))
+		c.OpenSlot(t, uint16(slot), owner, other)
+	}
+	require.NoError(t, conn.Ready(t.Context()))
+}

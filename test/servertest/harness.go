@@ -11,8 +11,8 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"strings"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 

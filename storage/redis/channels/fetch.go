@@ -3,6 +3,7 @@ package channels
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -25,14 +26,14 @@ var (
 func (s *Store) Fetch(ctx context.Context, r channel.FetchRequest) (b channel.Batch, err error) {
 	if r.Tail == nil && r.After == nil && !r.Identify {
 		mark := s.keys(r.Channel).Mark(r.Subscriber)
-		if s.ttls.has(mark) {
+		if !r.Woken && s.ttls.isIdle(mark) {
 			if b, done, err := s.fetchNothing(ctx, &r); done || err != nil {
 				return b, err
 			}
 		}
 		defer func() {
 			if err == nil && b.Mark == b.Clock {
-				s.ttls.add(mark)
+				s.ttls.setIdle(mark)
 			} else {
 				s.ttls.remove(mark)
 			}
@@ -54,8 +55,11 @@ func (s *Store) Fetch(ctx context.Context, r channel.FetchRequest) (b channel.Ba
 // false: the script must run.
 func (s *Store) fetchNothing(ctx context.Context, r *channel.FetchRequest) (b channel.Batch, done bool, err error) {
 	found := s.poll(ctx, []channel.PollRequest{{FetchRequest: *r}}, true)[0]
-	if found.Err != nil || found.Due || found.Mark != found.Clock {
-		return channel.Batch{}, false, found.Err
+	if found.Err != nil {
+		return channel.Batch{}, false, fmt.Errorf("look for messages: %w", found.Err)
+	}
+	if found.Due || found.Mark != found.Clock {
+		return channel.Batch{}, false, nil
 	}
 	at := found.Clock
 	return channel.Batch{Epoch: found.Epoch, Mark: at, After: at, Through: at, Clock: at, Messages: []channel.Message{}},

@@ -81,7 +81,7 @@ func (p *polling) try(ctx context.Context, pending []int) []error {
 		r := &p.requests[i]
 		if r.Receipt != nil {
 			acks, calls = append(acks, n), append(calls, p.ackCall(r))
-		} else if !p.store.ttls.covers(p.mark(i), now, leastLife(&r.FetchRequest), r.Policy.TTL/10) {
+		} else if !p.store.ttls.covers(p.mark(i), now, leastLife(&r.FetchRequest), min(r.Policy.TTL/10, maxTTLAge)) {
 			marks, commands = append(marks, i), append(commands, p.reads.client.B().Pttl().Key(p.mark(i)).Build())
 		}
 	}
@@ -176,6 +176,10 @@ func (p *polling) compare(i int, read rueidis.RedisResult) {
 	r.Lost = last.Epoch != r.Epoch || !clock.Behind(last.Clock, r.Clock) ||
 		err == nil && len(head) > 0 && !isOfMark && !isOf(head, last)
 }
+
+// maxTTLAge is how long a TTL that was read is relied on, and a tenth of the channel's TTL at most: Redis may go back to
+// an earlier state, in which marks have less.
+const maxTTLAge = time.Minute
 
 // leastLife returns the TTL that a mark must still have after a poll that found nothing: see "Lives" in
 // docs/redis/channels.md.

@@ -19,8 +19,9 @@ type ttlCache struct {
 }
 
 type markTTL struct {
-	read time.Time // when it was read or written
+	read time.Time // when it was read or written; zero: the TTL isn't known
 	ends time.Time
+	idle bool // the last fetch found nothing
 }
 
 func newTTLCache() *ttlCache {
@@ -39,30 +40,33 @@ func (c *ttlCache) covers(key string, now time.Time, least, maxAge time.Duration
 	return ok && now.Sub(m.read) < maxAge && !m.ends.Before(now.Add(least))
 }
 
-// has reports whether a mark is held.
-func (c *ttlCache) has(key string) bool {
+// isIdle reports whether the last fetch of a mark's subscriber found nothing.
+func (c *ttlCache) isIdle(key string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.marks.Contains(key)
+	m, ok := c.marks.Get(key)
+	return ok && m.idle
 }
 
-// add holds a mark of which no TTL is known, unless it is held already.
-func (c *ttlCache) add(key string) {
+// setIdle records that the last fetch of a mark's subscriber found nothing.
+func (c *ttlCache) setIdle(key string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.marks.Contains(key) {
-		c.marks.Add(strings.Clone(key), markTTL{})
-	}
+	m, _ := c.marks.Peek(key)
+	m.idle = true
+	c.marks.Add(strings.Clone(key), m)
 }
 
 // set records the TTL that a mark had at a time, at least.
 func (c *ttlCache) set(key string, at time.Time, ttl time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.marks.Add(strings.Clone(key), markTTL{read: at, ends: at.Add(ttl)})
+	m, _ := c.marks.Peek(key)
+	m.read, m.ends = at, at.Add(ttl)
+	c.marks.Add(strings.Clone(key), m)
 }
 
-// remove removes a mark, whose subscriber was removed or doesn't exist.
+// remove removes a mark, whose subscriber was removed, doesn't exist, or has something to fetch.
 func (c *ttlCache) remove(key string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

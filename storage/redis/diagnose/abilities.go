@@ -142,10 +142,15 @@ const page = "docs/which-redis.md has what services offer"
 
 // Remedy returns what to change so that a user of Redis doesn't lack any of these.
 func Remedy(user string, lacks []Lack) string {
-	if grant := grant(user, lacks); grant != "" {
-		return "run in Redis as an administrator: " + grant
+	var remedies []string
+	if command := grant(user, lacks); command != "" {
+		remedies = append(remedies, "run in Redis as an administrator: "+command)
 	}
-	return "remove rename-command from Redis's configuration, or use a Redis that has the command: " + page
+	if slices.ContainsFunc(lacks, func(l Lack) bool { return len(l.Commands) > 0 }) {
+		remedies = append(remedies,
+			"remove rename-command from Redis's configuration, or use a Redis that has the command: "+page)
+	}
+	return strings.Join(remedies, "; ")
 }
 
 // grant returns the command that gives a user the rights which it lacks, or "" if it lacks none.
@@ -163,7 +168,7 @@ func grant(user string, lacks []Lack) string {
 const notWorking = "the service doesn't work"
 
 // lacksOf returns the abilities that need what is missing. Keys and topics that a user may not use are a lack of
-// channels.
+// scripts.
 func lacksOf(missing missing, cluster bool) (lacks []Lack) {
 	for _, u := range uses {
 		l := Lack{Ability: u.ability, Needed: u.without == "",
@@ -176,8 +181,8 @@ func lacksOf(missing missing, cluster bool) (lacks []Lack) {
 				l.Commands = append(l.Commands, strings.ToUpper(strings.ReplaceAll(rule, "|", " ")))
 			}
 		}
-		if u.ability == Channels {
-			l.Rules = append(l.Rules, missing.patterns...)
+		if u.ability == Scripts {
+			l.Rules = append(l.Rules, distinct(missing.patterns)...)
 		}
 		if used := u.ability != Nodes || cluster; used && len(l.Rules)+len(l.Commands) > 0 {
 			lacks = append(lacks, l)
@@ -186,21 +191,21 @@ func lacksOf(missing missing, cluster bool) (lacks []Lack) {
 	return lacks
 }
 
-// Check returns the abilities that the first primary lacks which answers, and then uses what all scripts rest on. It is
-// for the start of a service: the error, whose text says what to change, is that of a Redis on which it can never work. A
-// Redis that doesn't answer now, or refuses writes for a while, is none.
-func Check(ctx context.Context, c *redis.Conn) ([]Lack, error) {
+// Check returns the abilities that the first primary lacks which answers, and uses what all scripts rest on. It is for
+// the start of a service: the error is that of a Redis on which it can never work. A Redis that doesn't answer now, or
+// refuses writes for a while, is none.
+func Check(ctx context.Context, c *redis.Conn) (lacks []Lack, err error) {
 	nodes, _ := topology.Reachable(ctx, c.Client(), c.Timeout()/2)
 	for _, n := range nodes {
-		if lacks, err := findLacks(ctx, c, n); len(lacks) > 0 {
-			return lacks, nil
-		} else if err == nil {
+		found, err := findLacks(ctx, c, n)
+		if err == nil {
+			lacks = found
 			break
 		}
 	}
-	err := c.Ready(ctx)
+	err = c.Ready(ctx)
 	if cause, refused := refusal.Of(err); !refused || cause.Transient || cause.ReadOnly {
-		return nil, nil
+		return lacks, nil
 	}
-	return nil, err
+	return lacks, err
 }

@@ -86,6 +86,8 @@ type Options struct {
 type Credentials struct {
 	o     Options
 	renew time.Duration // a session is renewed after it was idle for this long
+	// pausedUntil is when sessions may be renewed again, in seconds since 1970.
+	pausedUntil atomic.Int64
 
 	mu      sync.Mutex
 	running bool // changes are reported
@@ -304,11 +306,14 @@ func (k *known) update(s sessions.Session, ttl time.Duration) {
 // isDue reports whether a session must be renewed by this caller.
 func (c *Credentials) isDue(k *known) bool {
 	last := max(k.active.Load(), k.touched.Load())
+	if time.Now().Unix() < c.pausedUntil.Load() {
+		return false
+	}
 	return time.Since(time.Unix(last, 0)) >= c.renew && k.touching.CompareAndSwap(false, true)
 }
 
-// touch renews a session. If that fails, the session remains valid until its end, and isn't renewed again before
-// c.renew has passed: while the storage can't write, requests don't wait for it.
+// touch renews a session. If that fails, the session remains valid until its end, isn't renewed again before c.renew has
+// passed if it is kept in memory, and for a while none is: while the storage can't write, requests don't wait for it.
 func (c *Credentials) touch(ctx context.Context, k *known) error {
 	k.touched.Store(time.Now().Unix())
 	defer k.touching.Store(false)
@@ -318,6 +323,7 @@ func (c *Credentials) touch(ctx context.Context, k *known) error {
 		c.change(k.of)
 		return access.ErrInvalidCredential
 	case err != nil:
+		c.pausedUntil.Store(time.Now().Add(renewalPause).Unix())
 		c.o.Logger.WarnContext(ctx, "cannot renew a session", "error", err)
 		return nil
 	}
@@ -341,7 +347,7 @@ func (k *known) Held(waits int) {
 	case k.ended.Load(): // it isn't listed any more
 	case before == 0:
 		c.held[k.of] = append(c.held[k.of], k)
-		if now, _ := c.valid.Peek(k.of); now != k {
+		if now, _ := c.valid.Peek(k.of); c.o.Tracker.Tracks() && now != k {
 			c.doubt(k.of) // it may have changed since it was read
 		}
 	case k.waits == 0:
@@ -367,6 +373,8 @@ const (
 	readTime = time.Second
 	// pollEvery is how often sessions with which requests wait are read from a storage that doesn't report changes.
 	pollEvery = 5 * time.Second
+	// renewalPause is how long no session is renewed after one couldn't be.
+	renewalPause = 5 * time.Second
 	// retryAfter is the pause after a failure before the remaining sessions are read again.
 	retryAfter = 250 * time.Millisecond
 )

@@ -14,7 +14,10 @@ local check_key = KEYS[1]
 local topic, nonce, ttl_ms = ARGV[1], ARGV[2], ARGV[3]
 
 redis.call('TIME')
-redis.call('EXISTS', check_key .. '.undeclared')
+local undeclared = redis.pcall('EXISTS', check_key .. '.undeclared')
+if type(undeclared) == 'table' and not string.find(undeclared.err, 'non local key', 1, true) then -- of a slot that moves
+  return redis.error_reply(undeclared.err)
+end
 redis.call('SET', check_key, nonce, 'PX', ttl_ms)
 redis.call('SPUBLISH', topic, nonce)
 return {'OK'}
