@@ -148,8 +148,9 @@ func TestViewsThatAreLost(t *testing.T) {
 }
 
 // A flood of IDs takes bounded memory: counts beyond the bound are refused, and all accepted ones are written.
+//
+//nolint:paralleltest // it measures the memory of the process
 func TestFloodOfViews(t *testing.T) {
-	t.Parallel()
 	const flood = 200_000
 	counted, last := int64(0), ""
 	m, _ := counting(t, func(t *testing.T, m *memory, v *records.Views) {
