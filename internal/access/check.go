@@ -13,7 +13,7 @@ type request struct {
 	principal *Principal
 	resource  Resource
 	subject   string // what {sub} stands for: a name, in records and owners the subject; "": it matches nothing
-	barred    int    // {sub} matches nothing where so many bytes remain: see Options.Shared; 0: nowhere
+	barred    int    // {sub} matches no text that has the byte from which so many remain, see Options.Shared; 0: any text
 
 	rules      *Rules // in which the channel's rule was looked up; nil: it wasn't
 	found      *rule
@@ -35,7 +35,8 @@ func (r *request) rule() *rule {
 	return r.found
 }
 
-// capture returns the text that the group with this name captured in the name of the channel, or "".
+// capture returns the text that the group with this name captured in the name of the channel, or "", also for a text that
+// would stand where the names of users' channels have the user: see Options.Shared.
 func (r *request) capture(name string) string {
 	rule := r.rule()
 	if rule == nil {
@@ -44,11 +45,13 @@ func (r *request) capture(name string) string {
 	if r.match == nil {
 		r.match = rule.pattern.FindStringSubmatchIndex(r.resource.Channel)
 	}
-	text := rule.capture(name, r.resource.Channel, r.match)
-	if text == r.guard.shared(r.resource.Channel) {
+	channel := r.resource.Channel
+	begin, end := rule.capture(name, r.match)
+	rest := len(r.guard.shared(channel))
+	if user := len(channel) - rest; rest > 0 && begin <= user && user < end {
 		return ""
 	}
-	return text
+	return channel[begin:end]
 }
 
 // Check returns nil if a principal may do something. Errors: ErrNoCredential if it has no credential, ErrNotGranted if

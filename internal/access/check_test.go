@@ -422,29 +422,44 @@ func TestNamesOfSubjects(t *testing.T) {
 	require.NoError(t, on{access.Subscribe, "all", "xs--" + "xs--ann_5F40example.com"}.check(t, g, thief), "its own")
 }
 
+func sharedNotes(channel string) string {
+	rest, _ := strings.CutPrefix(channel, "notes:")
+	if rest == "global" || strings.HasPrefix(rest, "topic:") {
+		return rest
+	}
+	return ""
+}
+
 // TestChannelsOfNoUser: the name of a user doesn't stand for a part of the name of a channel that belongs to no user.
 func TestChannelsOfNoUser(t *testing.T) {
 	t.Parallel()
 	g := newGuard(t, access.Options{
-		Shared: func(channel string) string {
-			rest, _ := strings.CutPrefix(channel, "notes:")
-			if rest == "global" || strings.HasPrefix(rest, "topic:") {
-				return rest
-			}
-			return ""
-		},
+		Shared: sharedNotes,
 		Rules: []access.ChannelRule{
 			{Pattern: `notes:(?P<user>.+)`, Readers: []string{"${user}"}, Writers: []string{"${user}", "chief"}},
 		},
 	})
-	const grants = `[{"actions":["publish","describe"],"channels":["notes:{sub}","notes:{sub}:*","*:{sub}:*","x:{sub}"]},
+	parts := newGuard(t, access.Options{Shared: sharedNotes, Rules: []access.ChannelRule{
+		{Pattern: `((?P<app>[^:]+):(?P<user>[^:]+))(:(?P<id>.*))?`, Readers: []string{"${user}", "$0", "$1"},
+			Writers: []string{"${user}", "$0", "$1", "${id}", "${app}-chief"}},
+	}})
+	const grants = `[{"actions":["publish","describe"],"channels":["notes:{sub}","notes:{sub}:*","*:{sub}:*","x:{sub}",
+			"{sub}","{sub}:*","*{sub}"]},
 		{"actions":["publish"],"channels":["notes:topic:{sub}"]}]`
 	for _, action := range []access.Action{access.Publish, access.Describe} {
 		for subject, channel := range map[string]string{
 			"global": "notes:global", "topic:5": "notes:topic:5", "topic": "notes:topic:5",
 		} {
 			require.ErrorIs(t, on{action, channel, ""}.check(t, g, user(t, subject, grants)), access.ErrNotGranted, channel)
+			require.ErrorIs(t, on{action, channel, ""}.check(t, parts, user(t, subject, "[]")), access.ErrNotGranted, channel)
 			require.NoError(t, on{action, "x:" + subject, ""}.check(t, g, user(t, subject, grants)))
+		}
+		for subject, channel := range map[string]string{
+			"notes:global": "notes:global", "notes:topic:5": "notes:topic:5", "notes:topic": "notes:topic:5",
+			"tes:global": "notes:global",
+		} {
+			require.ErrorIs(t, on{action, channel, ""}.check(t, g, user(t, subject, grants)), access.ErrNotGranted, subject)
+			require.ErrorIs(t, on{action, channel, ""}.check(t, parts, user(t, subject, "[]")), access.ErrNotGranted, subject)
 		}
 		for subject, name := range map[string]string{
 			"ann": "ann", "auth0|1": "xs--auth0_7C1", "topic:5|": "xs--topic_3A5_7C",
@@ -455,6 +470,9 @@ func TestChannelsOfNoUser(t *testing.T) {
 		}
 	}
 	require.NoError(t, on{access.Publish, "notes:topic:5", ""}.check(t, g, user(t, "5", grants)), "its own topic")
+	require.NoError(t, on{access.Publish, "notes:topic:5", ""}.check(t, parts, user(t, "5", "[]")), "by the rule")
+	require.NoError(t, on{access.Publish, "notes:topic:5", ""}.check(t, parts, user(t, "notes-chief", "[]")))
+	require.NoError(t, on{access.Publish, "notes:ann", ""}.check(t, parts, user(t, "ann", "[]")))
 	require.NoError(t, on{access.Publish, "notes:global", ""}.check(t, g, user(t, "chief", "[]")))
 	require.NoError(t, on{access.Publish, "notes:global", ""}.check(t, g,
 		user(t, "global", `[{"actions":["publish"],"channels":["notes:global"]}]`)), "the grant names it")

@@ -89,8 +89,8 @@ type Options struct {
 	Authenticators []Authenticator // the first one that accepts a credential decides
 	Rules          []ChannelRule
 	// Shared returns the rest of the name of a channel that belongs to no user, from where the names of users' channels
-	// have the user, such as "topic:5" of notifications:topic:5, and "" for any other channel. The name of no user stands
-	// there. nil: there are no such channels.
+	// have the user, such as "topic:5" of notifications:topic:5, and "" for any other channel. No user's name, and nothing
+	// that a rule captured, stands for a text that has the first byte of that rest. nil: there are no such channels.
 	Shared  func(channel string) (rest string)
 	Tickets Tickets
 	Revoked Revocations

@@ -168,8 +168,11 @@ func (p Pattern) matchesAny(v *request) bool {
 // prefix reports whether text begins with the part, and how many bytes that is.
 func (s part) prefix(text string, v *request) (n int, ok bool) {
 	for i := range s {
-		value := s[i].value(v)
-		if value == "" || !strings.HasPrefix(text[n:], value) || s[i].subject && len(text)-n == v.barred {
+		value, remain := s[i].value(v), len(text)-n
+		if value == "" || !strings.HasPrefix(text[n:], value) {
+			return 0, false
+		}
+		if s[i].subject && remain-len(value) < v.barred && v.barred <= remain {
 			return 0, false
 		}
 		n += len(value)

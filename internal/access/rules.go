@@ -123,17 +123,17 @@ func include(list []reader, r *request) bool {
 	return false
 }
 
-// capture returns the text that the group with this name or number captured, or "".
-func (r *rule) capture(name, channel string, match []int) string {
+// capture returns where the text begins and ends that the group with this name or number captured, or twice 0.
+func (r *rule) capture(name string, match []int) (begin, end int) {
 	n := r.pattern.SubexpIndex(name)
 	if n < 0 {
 		var err error
 		if n, err = strconv.Atoi(name); err != nil || n < 0 {
-			return ""
+			return 0, 0
 		}
 	}
 	if 2*n+1 >= len(match) || match[2*n] < 0 {
-		return ""
+		return 0, 0
 	}
-	return channel[match[2*n]:match[2*n+1]]
+	return match[2*n], match[2*n+1]
 }
