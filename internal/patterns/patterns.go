@@ -38,8 +38,9 @@ func Compile(pattern string, inNames func(rune) bool) (*regexp.Regexp, error) {
 func checkForeign(e *syntax.Regexp, inNames func(rune) bool) error {
 	if e.Op == syntax.OpStar && e.Sub[0].Op == syntax.OpLiteral && len(e.Sub[0].Rune) == 1 {
 		char := string(e.Sub[0].Rune)
+		written := regexp.QuoteMeta(char)
 		return fmt.Errorf("%s* would be any number of %q, since a rule has a regular expression. "+
-			"For any text write %s.*, or %s{0,} if that is meant", char, char, char, char)
+			"For any text write %[1]s.*, or %[1]s{0,} if that is meant", written, char)
 	}
 	if e.Op == syntax.OpLiteral {
 		for _, r := range e.Rune {
@@ -61,7 +62,7 @@ func errForeign(r rune) error {
 		return errors.New("no name has a brace. {sub} and {name} are for grants: in a rule (?P<user>[^.]+) captures " +
 			"a part of the name, and its values refer to that by ${user}")
 	}
-	return fmt.Errorf("no name has %q, so that the pattern matches nothing: leave it out", r)
+	return fmt.Errorf("no name has %q: leave it out", r)
 }
 
 // MatchesHost reports whether a pattern has the name of a host, in lower case. *.example.com has all names below

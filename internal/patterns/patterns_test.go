@@ -22,7 +22,10 @@ func TestForeignPatterns(t *testing.T) {
 		"(?P<a>chat:*)x":  `:* would be any number of ":"`,
 		"inbox[.]{sub}":   "no name has a brace. {sub} and {name} are for grants: in a rule (?P<user>[^.]+) captures",
 		"inbox[.]${user}": "no name has a brace",
-		"chat/.*":         "no name has '/', so that the pattern matches nothing: leave it out",
+		"chat[.]*":        `\.* would be any number of ".", since a rule has a regular expression. For any text write \..*, or \.{0,} if that is meant`,
+		"chat/.*":         "no name has '/': leave it out",
+		"a|chat/b":        "no name has '/': leave it out",
+		"chat(/x)?":       "no name has '/': leave it out",
 		`a|chat\.\*`:      "no name has '*'",
 	} {
 		_, err := patterns.Compile(pattern, inNames)
