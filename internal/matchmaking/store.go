@@ -57,8 +57,8 @@ type Tickets interface {
 	// Cancel removes a ticket from its queue. For a cancelled or expired ticket it changes nothing but Deindexed, and
 	// returns no error. Errors: ErrTicketMatched if the ticket is assigned, and nothing has changed; ErrNoTicket.
 	Cancel(ctx context.Context, r CancelRequest) error
-	// Deindex is Cancel, but the ticket is readable as Deindexed until its life ends, and after that as cancelled for
-	// its CreateRequest.Keep. Cancel and Delete end that. Errors: those of Cancel.
+	// Deindex is Cancel, but the ticket is readable as Deindexed until its life ends, at most for its CreateRequest.Keep,
+	// and after that as cancelled for as long again. Cancel and Delete end that. Errors: those of Cancel.
 	Deindex(ctx context.Context, queue, id string) error
 	// Delete is Cancel for a waiting ticket, which remains readable as cancelled for its CreateRequest.Keep. An
 	// assigned ticket is removed: neither it nor its assignment can be read any more. A message on its channel

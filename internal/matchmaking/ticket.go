@@ -128,8 +128,8 @@ type Ticket struct {
 	Life       time.Duration // from CreateTime: the maximum, including renewals
 	Epoch      ulid.ULID     // of the channel life that it began; zero: its ID is never reused
 	NoChannel  bool          // its assignment is not published on a channel
-	// Deindexed is set for a cancelled ticket that was taken out of its queue by Deindex, until its life ends. Clients of
-	// Open Match can read it as one that isn't assigned.
+	// Deindexed is set for a cancelled ticket that was taken out of its queue by Deindex, until its life ends, or
+	// sooner. Clients of Open Match can read it as one that isn't assigned.
 	Deindexed  bool
 	Status     Status
 	MatchID    string      // of MatchFound

@@ -29,7 +29,7 @@ func (s *Service) Ticket(ctx context.Context, id string) (matchmaking.Ticket, er
 // those of the store and the channels, after which a repetition completes it.
 func (s *Service) Cancel(ctx context.Context, id string) error { return s.cancel(ctx, id, false) }
 
-// Deindex is Cancel, but clients of Open Match can read the ticket until its life ends. Errors: those of Cancel.
+// Deindex is Cancel, but clients of Open Match can read the ticket for a while. Errors: those of Cancel.
 func (s *Service) Deindex(ctx context.Context, id string) error { return s.cancel(ctx, id, true) }
 
 func (s *Service) cancel(ctx context.Context, id string, deindex bool) error {

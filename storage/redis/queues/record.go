@@ -32,8 +32,9 @@ func isRecordOf(value []byte, created string) bool {
 
 // parseRecord parses the value of a ticket's key: "S<created, µs> <ttl, ms> <keep, ms> <life, ms> <attempts> <epoch>
 // <spec>", with the spec of encodeTicket. The first byte is C if the ticket was cancelled, or D if it was
-// deindexed; the returned status is Cancelled for both, or Searching. The attempts are those that created or found the ticket; the epoch is empty if its ID is
-// never reused. Without a ticket the key may hold "U <attempt> …", the undone attempts and epochs.
+// deindexed; the returned status is Cancelled for both, or Searching. The attempts are those that created or found the
+// ticket; the epoch is empty if its ID is never reused. Without a ticket the key may hold "U <attempt> …", the undone
+// attempts and epochs.
 //
 // Expires is that of a ticket that was never renewed. Errors: errMalformed.
 func parseRecord(queue, id string, value []byte) (matchmaking.Ticket, error) {

@@ -87,7 +87,7 @@ func (s *Store) Cancel(ctx context.Context, r matchmaking.CancelRequest) error {
 	return cancellation{queue: r.Queue, id: r.ID, keep: redis.Milliseconds(r.Keep)}.Run(ctx, s)
 }
 
-// Deindex is Cancel, but the ticket remains readable until its life ends.
+// Deindex is Cancel, but the ticket remains readable until its life ends, or for a shorter while.
 func (s *Store) Deindex(ctx context.Context, queue, id string) error {
 	return cancellation{queue: queue, id: id, deindex: true}.Run(ctx, s)
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/oklog/ulid/v2"
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/internal/matchmaking"
@@ -56,6 +57,53 @@ func TestLivesOfKeys(t *testing.T) {
 			storagetest.ErrorOf(h.PutDefinition(t.Context(),
 				matchmaking.PutRequest{Queue: h.Name, Definition: []byte("{}"), Max: 1})))
 		require.Equal(t, -1, h.count(t, "PTTL", definitionsKey(h.store.conn.Prefix())), "definitions stay")
+	})
+}
+
+// TestQueueTicketsOutOfTheQueueEnd: maxTickets doesn't count what was taken out of the queue, so that its key ends soon,
+// and no call prolongs it.
+func TestQueueTicketsOutOfTheQueueEnd(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, h *hall) {
+		const slack, day = 60_000, 24 * time.Hour
+		unlimited := matchmaking.Unlimited.Std()
+		for id, v := range map[string]struct{ ttl, keep, want, cancelled time.Duration }{
+			"long life": {2 * time.Hour, 10 * time.Minute, 20 * time.Minute, 10 * time.Minute},
+			"long keep": {time.Hour, 3 * time.Hour, 4 * time.Hour, 3 * time.Hour},
+			"longer":    {time.Hour, 9 * day, time.Hour + day, day},
+			"unlimited": {unlimited, unlimited, 2 * day, day},
+		} {
+			id = strings.ReplaceAll(id, " ", "-")
+			key := h.k().ticket(id)
+			r := h.Request(id)
+			r.TTL, r.Keep = v.ttl, v.keep
+			require.NoError(t, storagetest.ErrorOf2(h.Create(t.Context(), r)))
+			require.NoError(t, h.Deindex(t.Context(), h.Name, id))
+			ends := h.count(t, "PTTL", key)
+			require.InDelta(t, v.want.Milliseconds(), ends, slack, id)
+			found := h.Get(t, id)
+			require.True(t, found.Deindexed, id)
+			require.WithinDuration(t, found.CreateTime.Add(min(v.ttl, v.keep, day)), found.Expires, time.Minute, id)
+
+			require.NoError(t, h.do(t, "PEXPIRE", key, "90000").Error()) // as if its life had ended before
+			require.False(t, v.cancelled > 2*time.Minute && h.Get(t, id).Deindexed, id)
+			require.NoError(t, h.Cancel(t.Context(), matchmaking.CancelRequest{Queue: h.Name, ID: id, Keep: v.keep}))
+			require.NoError(t, h.Delete(t.Context(), h.Name, id))
+			require.LessOrEqual(t, h.count(t, "PTTL", key), 90_000, id)
+			require.False(t, h.Get(t, id).Deindexed, id)
+
+			for _, remove := range []func(id string) error{
+				func(id string) error { return h.Delete(t.Context(), h.Name, id) },
+				func(id string) error {
+					return h.Cancel(t.Context(), matchmaking.CancelRequest{Queue: h.Name, ID: id, Keep: v.keep})
+				},
+			} {
+				r.ID, r.Attempt = ulid.Make().String(), ulid.Make().String()
+				require.NoError(t, storagetest.ErrorOf2(h.Create(t.Context(), r)))
+				require.NoError(t, remove(r.ID))
+				require.InDelta(t, v.cancelled.Milliseconds(), h.count(t, "PTTL", h.k().ticket(r.ID)), slack, id)
+			}
+		}
 	})
 }
 

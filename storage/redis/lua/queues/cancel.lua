@@ -14,10 +14,10 @@
 -- KEYS[10] listening   set     IDs of waiting tickets whose assignments have to be published
 --
 -- ARGV[1] id               string  the ticket's
--- ARGV[2] keep_ms          int     how long it can be read as cancelled; "": as long as it could be read after its life
+-- ARGV[2] keep_ms          int     how long it can be read as cancelled, at most a day; "": as long as after its life
 -- ARGV[3] remove_assigned  int     1: an assigned ticket is removed; 0: it stays
--- ARGV[4] deindex          int     1: the ticket can be read until its life ends, and after that as cancelled for as
---                                  long as it could be read after its life; 0: it is cancelled
+-- ARGV[4] deindex          int     1: the ticket can be read until its life ends, for at most as long as it could be read
+--                                  after that, and then as cancelled for as long again; 0: it is cancelled
 -- ARGV[5] nudges           string  sharded pub/sub channel of the queue
 -- ARGV[6] feed             string  sharded pub/sub channel of its director
 -- ARGV[7] assigned         string  sharded pub/sub channel for players that wait for assignments
@@ -32,12 +32,29 @@ local nudges, feed, assigned = ARGV[5], ARGV[6], ARGV[7]
 
 local _, now_ms = time.now()
 
--- cancel makes the ticket one that can be read as cancelled.
-local function cancel()
-  local keep = keep_ms or string.match(redis.call('GETRANGE', ticket_key, 0, 79), ticket.KEEP) or 0
-  if redis.call('PEXPIREAT', ticket_key, time.decimal(now_ms + keep)) == 1 then
+-- own_keep returns how long the ticket can be read after it has left the queue.
+local function own_keep()
+  return ticket.keep(redis.call('GETRANGE', ticket_key, 0, 79))
+end
+
+-- cancel makes the ticket, if there is one, one that can be read as cancelled. A deindexed one ends no later than before,
+-- since nobody counts it.
+local function cancel(kind)
+  local ends = now_ms + (keep_ms and math.min(keep_ms, ticket.MAX_KEEP_MS) or own_keep())
+  if kind == 'D' then
+    ends = math.min(ends, redis.call('PEXPIRETIME', ticket_key))
+  end
+  if redis.call('PEXPIREAT', ticket_key, time.decimal(ends)) == 1 then
     redis.call('SETRANGE', ticket_key, 0, 'C')
   end
+end
+
+-- deindexed makes a waiting ticket a deindexed one, whose life ends at expires_ms or sooner: maxTickets doesn't count it
+-- any more.
+local function deindexed(expires_ms)
+  local keep = own_keep()
+  redis.call('SETRANGE', ticket_key, 0, 'D')
+  redis.call('PEXPIREAT', ticket_key, time.decimal(math.min(expires_ms, now_ms + keep) + keep))
 end
 
 local expires = redis.call('ZSCORE', expiries_key, id)
@@ -58,7 +75,7 @@ end
 acl.require(changes_key, 'SREM', 'HDEL', 'PEXPIREAT', 'SETRANGE', 'XADD', 'HINCRBY')
 if not expires or tonumber(expires) <= now_ms then
   if kind == 'D' and not deindex then
-    cancel()
+    cancel(kind)
   end
   return {'OK'}
 end
@@ -72,9 +89,9 @@ local keys = {
 }
 queue.remove(keys, {id})
 if not deindex then
-  cancel()
+  cancel(kind)
 elseif kind == 'S' then
-  redis.call('SETRANGE', ticket_key, 0, 'D')
+  deindexed(tonumber(expires))
 end
 changes.append(news, id, {}, '0 -1 ')
 time.prolong(now_ms, time.DAY_MS, changes_key)

@@ -5,10 +5,19 @@ local ticket = {}
 -- KEEP matches the first bytes of a ticket's value, up to how long it can be read after its life, in milliseconds.
 ticket.KEEP = '^[SD]%d+ %d+ (%d+) '
 
+-- MAX_KEEP_MS bounds how long a ticket can be read that was taken out of its queue: nothing limits the number of those,
+-- and assignmentTTL can be a hundred years.
+ticket.MAX_KEEP_MS = time.DAY_MS
+
+-- keep returns how long a ticket with a value can be read after it was taken out of its queue, in milliseconds.
+function ticket.keep(value)
+  return math.min(tonumber(string.match(value, ticket.KEEP) or 0), ticket.MAX_KEEP_MS)
+end
+
 -- state returns a ticket's status, the end of its life while it waits or is deindexed, its value and its assignment. If
 -- there is no ticket it returns nil, nil and the undone attempts to create it, if any. A waiting ticket is in expiries;
--- the status of any other one follows from its value and its assignment. A deindexed one is cancelled when its life,
--- as it was when it waited, has ended.
+-- the status of any other one follows from its value and its assignment. A deindexed one is cancelled when its life has
+-- ended, which deindexing may have shortened.
 function ticket.state(now_ms, id, keys)
   local found = redis.call('MGET', keys.ticket, keys.assignment)
   local value, assignment = found[1], found[2]
@@ -25,7 +34,7 @@ function ticket.state(now_ms, id, keys)
   elseif kind == 'C' then
     status = 'CANCELLED'
   elseif kind == 'D' then
-    local ends = redis.call('PEXPIRETIME', keys.ticket) - (string.match(value, ticket.KEEP) or 0)
+    local ends = redis.call('PEXPIRETIME', keys.ticket) - ticket.keep(value)
     status, expires = ends > now_ms and 'DEINDEXED' or 'CANCELLED', ends > now_ms and time.decimal(ends)
   end
   return status, expires or '', value, assignment or ''
