@@ -16,8 +16,8 @@
 -- ARGV[1] id               string  the ticket's
 -- ARGV[2] keep_ms          int     how long it can be read as cancelled, at most a day; "": as long as after its life
 -- ARGV[3] remove_assigned  int     1: an assigned ticket is removed; 0: it stays
--- ARGV[4] deindex          int     1: the ticket can be read until its life ends, for at most as long as it could be read
---                                  after that, and then as cancelled for as long again; 0: it is cancelled
+-- ARGV[4] deindex          int     1: the ticket can be read until its life ends, for at most as long as after that,
+--                                  and then as cancelled for as long again; 0: it is cancelled
 -- ARGV[5] nudges           string  sharded pub/sub channel of the queue
 -- ARGV[6] feed             string  sharded pub/sub channel of its director
 -- ARGV[7] assigned         string  sharded pub/sub channel for players that wait for assignments
@@ -37,8 +37,8 @@ local function own_keep()
   return ticket.keep(redis.call('GETRANGE', ticket_key, 0, 79))
 end
 
--- cancel makes the ticket, if there is one, one that can be read as cancelled. A deindexed one ends no later than before,
--- since nobody counts it.
+-- cancel makes the ticket, if there is one, one that can be read as cancelled. A deindexed one ends no later than
+-- before, since nobody counts it.
 local function cancel(kind)
   local ends = now_ms + (keep_ms and math.min(keep_ms, ticket.MAX_KEEP_MS) or own_keep())
   if kind == 'D' then
