@@ -8,8 +8,9 @@ const victory = 2; // rounds
 const beats = (a, b) => (choices.indexOf(a) - choices.indexOf(b) + 3) % 3 === 1;
 
 // seal returns what a player publishes of a choice until the other has chosen, too: without the salt it says nothing.
-export async function seal(choice, salt) {
-  const sum = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(`${choice} ${salt}`));
+// It is of the player and the round, so that nobody can publish a copy of the other's and open that with the same salt.
+export async function seal(player, round, choice, salt) {
+  const sum = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(`${player} ${round} ${choice} ${salt}`));
   return Array.from(new Uint8Array(sum), byte => byte.toString(16).padStart(2, '0')).join('');
 }
 
@@ -38,10 +39,10 @@ export async function apply(match, {at, content}) {
   return true;
 }
 
-async function allowed({step, seals}, {player, name, skill, sealed, choice, salt}) {
+async function allowed({step, round, seals}, {player, name, skill, sealed, choice, salt}) {
   if (step === 'hello') return typeof name === 'string' && name.length <= 20 && Number.isInteger(skill);
   if (step === 'seal') return typeof sealed === 'string';
-  return choices.includes(choice) && await seal(choice, salt) === seals[player];
+  return choices.includes(choice) && await seal(player, round, choice, salt) === seals[player];
 }
 
 // advance ends a step in which both players have made their moves.

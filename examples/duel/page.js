@@ -133,9 +133,10 @@ function proceed() {
 
 async function choose(choice) {
   const salt = crypto.randomUUID();
-  const sealed = await seal(choice, salt);
-  const {step, round, over} = tab.match;
-  if (over || step !== 'seal' || tab.secrets[round]) return; // chosen before
+  const {round} = tab.match;
+  const sealed = await seal(tab.assignment.team, round, choice, salt);
+  const {step, round: now, over} = tab.match;
+  if (over || step !== 'seal' || now !== round || tab.secrets[round]) return; // chosen before
   save({secrets: {...tab.secrets, [round]: {choice, salt, sealed}}});
   proceed();
 }

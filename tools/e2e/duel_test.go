@@ -152,7 +152,8 @@ func TestDuelShowsNames(t *testing.T) {
 }
 
 // TestDuelRules applies messages to a match, whose over and wins are as wanted then. A message is its time in seconds,
-// its player, its kind, and its round; the seals are of rock, with the salt x.
+// its player, its kind, and its round; the seals are of the player's rock in round 1, with the salt x, and a copy is the
+// other player's seal.
 func TestDuelRules(t *testing.T) {
 	t.Parallel()
 	w := browser(t, cuts)(startExample(t, "duel").url)
@@ -167,6 +168,9 @@ func TestDuelRules(t *testing.T) {
 		"a claim on who never joined":      {"0 1 hello 0, 20 1 claim 0", "0 1 by time 0:0"},
 		"a claim on who never opens":       {hello + "2 0 seal 1, 3 1 seal 1, 4 1 rock 1, 24 1 claim 1", "1 1 by time 0:0"},
 		"another choice than the sealed":   {hello + "2 0 seal 1, 3 1 seal 1, 4 0 rock 1, 5 1 paper 1", "1 none 0:0"},
+		"a copy of the other's seal":       {hello + "2 0 seal 1, 3 1 copy 1, 4 0 rock 1, 5 1 rock 1", "1 none 0:0"},
+		"a seal of an earlier round": {hello + "2 0 seal 1, 3 1 seal 1, 4 0 rock 1, 5 1 rock 1, 6 0 seal 2, 7 1 seal 2, " +
+			"8 0 rock 2, 9 1 rock 2", "2 none 0:0"},
 		"a choice before the other's seal": {hello + "2 0 seal 1, 3 0 rock 1, 4 1 seal 1, 5 1 rock 1", "1 none 0:0"},
 		"a move of another round":          {hello + "2 0 seal 2, 3 1 seal 1", "1 none 0:0"},
 		"a second move":                    {hello + "2 0 seal 1, 19 0 seal 1, 22 0 claim 1", "1 0 by time 0:0"},
@@ -177,10 +181,11 @@ func TestDuelRules(t *testing.T) {
 		require.NoError(t, err)
 		got := read(w, chromedp.Evaluate[string](fmt.Sprintf(`(async () => {
 			const {apply, begin, choices, seal} = await import('./game.js');
-			const match = begin(), sealed = await seal('rock', 'x');
+			const match = begin();
 			for (const message of %s) {
 				const [at, player, word, round] = message.split(' ');
-				const kind = choices.includes(word) ? 'open' : word;
+				const kind = choices.includes(word) ? 'open' : word === 'copy' ? 'seal' : word;
+				const sealed = await seal(word === 'copy' ? 1 - player : player, 1, 'rock', 'x');
 				const content = {player: Number(player), kind, round: Number(round), name: 'A', skill: 1, sealed, choice: word, salt: 'x'};
 				await apply(match, {at: at * 1000, content});
 			}
@@ -197,7 +202,7 @@ func TestDuelRules(t *testing.T) {
 			const match = begin();
 			for (const kind of ['hello', 'seal', 'open']) for (const [player, choice] of [a, b].entries()) {
 				const round = kind === 'hello' ? 0 : 1;
-				const sealed = await seal(choice, 'x');
+				const sealed = await seal(player, round, choice, 'x');
 				await apply(match, {at: 0, content: {player, kind, round, name: 'A', skill: 1, sealed, choice, salt: 'x'}});
 			}
 			if (match.wins[0]) won.push(a + ' ' + b);
