@@ -94,7 +94,7 @@ Redis isn't asked.`,
 
 func writeConnected(t cli.Terminal, c client.Connected) error {
 	if c.Polls+c.Streams+c.Sockets == 0 {
-		_, err := fmt.Fprintln(t.Stdout, "nobody waits at this server")
+		_, err := fmt.Fprintln(t.Stdout, "no connections at this server")
 		return err
 	}
 	_, err := fmt.Fprintf(t.Stdout, "polls %d, streams %d, sockets %d; of them without a subscriber: %d\n\n", c.Polls,
@@ -102,9 +102,9 @@ func writeConnected(t cli.Terminal, c client.Connected) error {
 	if err != nil {
 		return err
 	}
-	rows := "SUBSCRIBER\tPOLLS\tSTREAMS\tSOCKETS\tFOR\n"
+	rows := "SUBSCRIBER\tPOLLS\tSTREAMS\tSOCKETS\tSINCE\n"
 	for _, s := range c.Subscribers {
-		rows += cli.Row("%s\t%d\t%d\t%d\t%s\n", s.Name, s.Polls, s.Streams, s.Sockets, ago(s.Since))
+		rows += cli.Row("%s\t%d\t%d\t%d\t%s ago\n", s.Name, s.Polls, s.Streams, s.Sockets, ago(s.Since))
 	}
 	if len(c.Subscribers) > 0 {
 		if err := cli.WriteTable(t.Stdout, rows); err != nil {
