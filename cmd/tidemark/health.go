@@ -53,9 +53,10 @@ func newHealth(t cli.Terminal) *cobra.Command {
 
 Without --server it checks the service that "tidemark serve" runs with the same environment variables and YAML file, as
 in the same container, where the arguments of "tidemark serve" count too if it is the first process, or an init is that
-starts it. The service is checked on a Unix socket if admin-listen is one, or else on the address of listen. Over TLS that service
-must show the certificate of tls-cert, whatever its names are. If it asks for a certificate, it is shown the same one; if
-that isn't signed by tls-client-ca, only --live can succeed. Other options may have faults.
+starts it, unless --config is given. The service is checked on a Unix socket if admin-listen is one, or else on the
+address of listen. Over TLS that service must show the certificate of tls-cert, whatever its names are. If it asks for a
+certificate, it is shown the same one; if that isn't signed by tls-client-ca, only --live can succeed. Other options may
+have faults.
 
 It exits with status 0 if the service is ready, 1 if it isn't, and 2 if the command was called wrongly.`,
 		Example: `  tidemark health
@@ -175,14 +176,13 @@ func serveArguments(commandLine []byte) []string {
 func (h *healthCommand) ownService() (ownService, error) {
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	config.AddFlags(flags)
-	if text, err := os.ReadFile(h.first); err == nil { // there is none on other systems than Linux
-		if err := flags.Parse(serveArguments(text)); err != nil {
-			return ownService{}, fmt.Errorf("the arguments of the service: %w", err)
-		}
-	}
-	if h.config != "" {
+	if h.config != "" { // of a service that isn't the first process
 		if err := flags.Set("config", h.config); err != nil {
 			return ownService{}, err
+		}
+	} else if text, err := os.ReadFile(h.first); err == nil { // there is none on other systems than Linux
+		if err := flags.Parse(serveArguments(text)); err != nil {
+			return ownService{}, fmt.Errorf("the arguments of the service: %w", err)
 		}
 	}
 	c, err := config.LoadListen(flags, h.terminal.Environ)

@@ -40,4 +40,9 @@ func TestHealthOfFirstProcess(t *testing.T) {
 	service, err := (&healthCommand{first: first}).ownService()
 	require.NoError(t, err)
 	require.Equal(t, "http://127.0.0.1:7001", service.url)
+
+	require.NoError(t, os.WriteFile(first, []byte("tidemark\x00serve\x00--listen\x00:9000\x00--no-option\x00"), 0o600))
+	service, err = (&healthCommand{first: first, config: file}).ownService()
+	require.NoError(t, err)
+	require.Equal(t, "http://127.0.0.1:7001", service.url, "--config names another service")
 }
