@@ -82,8 +82,8 @@ func (s *shared[T]) close() error {
 //   - "process": a redis-server of this machine.
 //   - "container": a container of the image that TIDEMARK_TEST_REDIS_IMAGE names. Ryuk removes it even if the test
 //     binary is killed, unless TESTCONTAINERS_RYUK_DISABLED is true.
-//   - Not set: a container if a Docker engine answers, the image can be pulled, and the container is reached; else a
-//     process.
+//   - Not set: "container" if TIDEMARK_TEST_REDIS_IMAGE is set. Otherwise a container if a Docker engine answers, the
+//     image can be pulled, and the container is reached; else a process.
 func Standalone(t testing.TB) *Node {
 	t.Helper()
 	n := standalone.get(t, startStandalone)
@@ -92,18 +92,22 @@ func Standalone(t testing.TB) *Node {
 }
 
 func startStandalone(ctx context.Context) (*Node, error) {
-	return startKind(ctx, os.Getenv("TIDEMARK_TEST_REDIS"), container.Start)
+	return startKind(ctx, os.Getenv("TIDEMARK_TEST_REDIS"), os.Getenv("TIDEMARK_TEST_REDIS_IMAGE"), container.Start)
 }
 
-// startKind starts a standalone Redis of a kind of Standalone. start starts a container of an image.
-func startKind(ctx context.Context, kind string,
+// startKind starts a standalone Redis of a kind of Standalone. start starts a container of an image, or of the usual one
+// for "".
+func startKind(ctx context.Context, kind, image string,
 	start func(ctx context.Context, image string) (container.Server, error),
 ) (*Node, error) {
 	if kind != "" && kind != "process" && kind != "container" {
 		return nil, fmt.Errorf(`TIDEMARK_TEST_REDIS is %q, neither "container" nor "process"`, kind)
 	}
+	if kind == "" && image != "" { // a process would be another version than the one that is to be tested
+		kind = "container"
+	}
 	if kind != "process" {
-		c, err := start(ctx, os.Getenv("TIDEMARK_TEST_REDIS_IMAGE"))
+		c, err := start(ctx, image)
 		if err == nil {
 			var n *Node
 			if n, err = reach(ctx, c); err == nil {
