@@ -48,8 +48,8 @@ const dataDirOption = "--data-dir (TIDEMARK_DATA_DIR)"
 
 var (
 	// ErrNoBinary reports that the machine has no Redis to start.
-	ErrNoBinary = errors.New("no redis-server or valkey-server found: install one" +
-		" (apt-get install redis-server, or brew install redis), or set --redis (TIDEMARK_REDIS) to use a Redis that runs already")
+	ErrNoBinary = errors.New("no redis-server or valkey-server found: install one (apt-get install redis-server, or " +
+		"brew install redis), or set --redis (TIDEMARK_REDIS) to use a Redis that runs already")
 
 	// ErrTooOld reports that the Redis found is older than 7.0.
 	ErrTooOld = errors.New("too old: Redis 7.0 or newer, or Valkey, is needed")

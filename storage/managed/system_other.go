@@ -11,7 +11,8 @@ import (
 )
 
 // errSystem is returned by Open, so that the functions below it are never called.
-var errSystem = errors.New("a redis-server can't be run as a child on " + runtime.GOOS + ": set --redis (TIDEMARK_REDIS)")
+var errSystem = errors.New("a redis-server can't be run as a child on " + runtime.GOOS +
+	": set --redis (TIDEMARK_REDIS)")
 
 func checkSystem() error { return errSystem }
 
