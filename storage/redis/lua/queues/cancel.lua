@@ -49,8 +49,8 @@ local function cancel(kind)
   end
 end
 
--- deindexed makes a waiting ticket a deindexed one, whose life ends at expires_ms or sooner: maxTickets doesn't count it
--- any more.
+-- deindexed makes a waiting ticket a deindexed one, whose life ends at expires_ms or sooner: maxTickets doesn't count
+-- it any more.
 local function deindexed(expires_ms)
   local keep = own_keep()
   redis.call('SETRANGE', ticket_key, 0, 'D')
