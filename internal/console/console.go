@@ -24,11 +24,13 @@ var web embed.FS
 // Index is the name of the page, with addresses relative to where it is.
 const Index = "index.html"
 
-// maxDepth is the depth of the deepest page. All addresses that the console makes are less deep.
-const maxDepth = 8
+// maxDepth is the depth of the deepest page, such as channels/orders.
+const maxDepth = 1
 
 // Page returns the page for an address that is some directories below the console. Its addresses are relative, since
-// only the browser knows below which path a proxy has the service. ok is false if no page is so deep.
+// only the browser knows below which path a proxy has the service. ok is false if no page is so deep: if a proxy has
+// decoded slashes, the address is less deep in the browser, and with that depth the page would load what is outside the
+// service's path.
 func Page(depth int) (page File, ok bool) {
 	if depth > maxDepth {
 		return File{}, false

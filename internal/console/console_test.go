@@ -18,6 +18,20 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/console"
 )
 
+// TestDepthOfPages: the service has pages as deep as the console's own ones, and no deeper.
+func TestDepthOfPages(t *testing.T) {
+	t.Parallel()
+	deepest := 0
+	for _, page := range regexp.MustCompile(`\{ path: "(.*?)"`).FindAllStringSubmatch(string(read(t, "web/app.js")), -1) {
+		deepest = max(deepest, strings.Count(page[1], "/"))
+	}
+	page, ok := console.Page(deepest)
+	require.True(t, ok)
+	require.Contains(t, string(page.Plain), `="`+strings.Repeat("../", deepest)+`assets/app.js"`)
+	_, ok = console.Page(deepest + 1)
+	require.False(t, ok)
+}
+
 const rebuild = "run scripts/console-modules.sh"
 
 // TestModulesAreRecorded compares the modules of others with the record of what they are made of.

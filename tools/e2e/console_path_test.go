@@ -74,8 +74,15 @@ func TestConsoleBelowAPath(t *testing.T) {
 	w.sees("a[@href='"+proxy.URL+path+"v1/openapi.yaml']", "The description of the API")
 	w.click("Send")
 	w.sees("span", "200")
-	w.field("Path, with its query", "/../other")
-	w.sees("p", "stays below it")
+	for _, other := range []string{"/../other", "/v1/cache/topic/..%2F..%2Fchannels%2Forders.1", "/v1/a%5C%2e%2E", `/v1/a\b`} {
+		w.field("Path, with its query", other)
+		w.sees("p", "stays below it")
+		w.field("Path, with its query", "/v1/cache/topic/a%2F..b?x=../y")
+		w.lacks("p", "stays below it")
+	}
+	// an ID that a proxy could take for another path
+	w.do(chromedp.Navigate(proxy.URL + path + "console/channels/..%2F..%2Fv1%2Finfo"))
+	w.sees("p", "An ID with “.” or “..” between slashes can’t be sent from here")
 	w.follows("Tidemark")
 	w.sees("h1", "Overview")
 	require.Equal(t, path+"console/", read(w, chromedp.Evaluate[string](`location.pathname`)))

@@ -270,7 +270,7 @@ func TestConsole(t *testing.T) {
 
 	w.do(chromedp.Navigate(s.console + "/console/channels/orders.1000"))
 	w.sees("p", "This channel doesn’t exist.")
-	w.do(chromedp.Navigate(s.console + "/console/no/such/page"))
+	w.do(chromedp.Navigate(s.console + "/console/no/page"))
 	w.sees("h1", "There is no such page")
 }
 

@@ -39,7 +39,7 @@ func showConsole(c *web.Call) error {
 	if ok {
 		file, ok = console.Files()[name]
 	} else {
-		below := strings.TrimPrefix(c.Request().URL.EscapedPath(), consolePath) // as the browser has it
+		below := strings.TrimPrefix(c.Request().URL.EscapedPath(), consolePath) // as the browser or a proxy sent it
 		file, ok = console.Page(strings.Count(below, "/"))
 	}
 	if !ok {

@@ -1,7 +1,6 @@
 package admin_test
 
 import (
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -28,10 +27,12 @@ func TestConsole(t *testing.T) {
 	}
 	require.Contains(t, string(page.Body), `src="assets/app.js"`)
 	for path, up := range map[string]string{"channels/": "../", "channels/a%2Fb?prefix=x/y": "../",
-		"no/such/page": "../../"} {
+		"no/page": "../"} {
 		require.Contains(t, string(h.Do("GET", "/console/"+path, "").Body), `src="`+up+`assets/app.js"`, path)
 	}
-	h.Do("GET", "/console/"+strings.Repeat("a/", 9), "").Problem(404, fault.SlugNoPath)
+	for _, deep := range []string{"channels/a/b", "channels/a/", "no/such/page"} { // a proxy may have decoded a%2Fb
+		h.Do("GET", "/console/"+deep, "").Problem(404, fault.SlugNoPath)
+	}
 
 	file := h.Do("GET", "/console/assets/lib/preact.js", "")
 	require.Equal(t, "text/javascript; charset=utf-8", file.Header.Get("Content-Type"))

@@ -4,12 +4,20 @@ import { CopyCurl } from "./curl.js";
 import { Area, Choice, Form, Text, useAction } from "./form.js";
 import { Head } from "./head.js";
 import { jsonFault } from "./json.js";
-import { root } from "./router.js";
+import { climbs, root } from "./router.js";
 import { call } from "./service.js";
 import { bytes, millis, visible } from "./text.js";
 
 const methods = ["GET", "POST", "PUT", "PATCH", "DELETE"].map((m) => [m, m]);
-const isBelowRoot = (path) => /^\/(?!\/)/.test(path) && new URL(root + path.slice(1)).href.startsWith(root);
+
+/** isBelowRoot reports whether a path stays below the service, also if a proxy decodes what is encoded. */
+function isBelowRoot(path) {
+  const [below] = path.split(/[?#]/);
+  const decoded = below.replace(/%2e/gi, ".").replace(/%2f/gi, "/").replace(/%5c/gi, "\\");
+  return /^\/(?!\/)[^\\\t\r\n]*$/.test(below) && !climbs(decoded) && !/[\t\r\n]/.test(path) &&
+    new URL(root + path.slice(1)).href.startsWith(root);
+}
+
 const hasBody = (method) => method !== "GET" && method !== "DELETE";
 
 export default function Call() {
@@ -19,7 +27,7 @@ export default function Call() {
   const stop = useRef();
   useEffect(() => () => stop.current?.abort(), []);
   const wrong = isBelowRoot(path.trim()) ? undefined
-    : "A path begins with one “/” and stays below it, such as /v1/info.";
+    : "A path begins with one “/” and stays below it, such as /v1/info, without “..”, “\\” and tabs.";
   const fault = hasBody(method) && body.trim() ? jsonFault(body) : undefined;
   const of = { method, path: path.trim(), body: hasBody(method) ? body : "" };
   const action = useAction(() => {

@@ -17,6 +17,12 @@ export function at(...segments) {
   return base + path + (String(query) && "?" + query);
 }
 
+/**
+ * climbs reports whether a path, or what stands for a segment of one, has "." or ".." between slashes. A proxy may decode
+ * slashes and then resolve these, so that a call would reach another path.
+ */
+export const climbs = (path) => path.split(/[/\\]/).some((part) => part === "." || part === "..");
+
 const here = () => ({
   segments: location.pathname.slice(base.length).split("/").filter(Boolean).map(unescaped),
   query: new URLSearchParams(location.search),

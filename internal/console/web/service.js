@@ -1,7 +1,7 @@
 // The service: calls of its API with the key of this tab, what the key may do, and whether the service answers.
 import { useCallback, useEffect, useRef, useState } from "./lib/preact.js";
 import { tail, Tidemark, TidemarkError } from "./lib/tidemark.js";
-import { entry, root } from "./router.js";
+import { climbs, entry, root } from "./router.js";
 import { store } from "./store.js";
 
 const keyName = "tidemark key of " + root; // in the storage of the tab, which ends with it
@@ -82,13 +82,20 @@ export function may(action, name, list = "channels") {
     (name === undefined || matches(g[list], name, subject)));
 }
 
+/** checked returns the segments of a path. It throws if the path could become another one on its way. */
+function checked(path) {
+  if (!path.some((segment) => climbs(String(segment)))) return path;
+  throw new Error("an ID with “.” or “..” between slashes can’t be sent from here; use the command line");
+}
+
 /** ask calls the API once. path is below /v1, call as in the client: method, query, body, signal. */
-export const ask = (path, call = {}) => noting(() => client.http.once(path, call));
+export const ask = (path, call = {}) => noting(() => client.http.once(checked(path), call));
 
 /** askAbout posts a text as it is, so that an answer's lines and columns are those of the text. */
 export const askAbout = (path, text, signal) => noting(async () => {
   let answer;
   let said;
+  checked(path);
   try {
     answer = await fetch(root + "v1/" + path.map(encodeURIComponent).join("/"), {
       method: "POST", body: text, signal, cache: "no-store",
@@ -175,7 +182,7 @@ async function noting(call) {
 }
 
 /** follow yields the messages of a channel as they come. */
-export const follow = (channel, options) => tail(client, channel, options);
+export const follow = (channel, options) => tail(client, ...checked([channel]), options);
 
 /** reached ends an outage in which nothing was answered. Whether the service can serve is for /readyz to say. */
 function reached() {
