@@ -37,7 +37,9 @@ func TestContainerOutOfReach(t *testing.T) {
 // TestNamedImage: tests of an image don't have a process of another version instead.
 func TestNamedImage(t *testing.T) {
 	t.Parallel()
-	none := func(context.Context, string) (container.Server, error) { return container.Server{}, container.ErrNoEngine }
+	none := func(context.Context, string) (container.Server, error) {
+		return container.Server{}, container.ErrNoEngine
+	}
 	_, err := startKind(t.Context(), "", "redis:7.0", none)
 	require.ErrorIs(t, err, container.ErrNoEngine)
 

@@ -159,16 +159,16 @@ func TestDuelRules(t *testing.T) {
 	w := browser(t, cuts)(startExample(t, "duel").url)
 	const hello = "0 0 hello 0, 1 1 hello 0, "
 	for name, v := range map[string]struct{ messages, want string }{
-		"a draw":                           {hello + "2 0 seal 1, 3 1 seal 1, 4 0 rock 1, 5 1 rock 1", "2 none 0:0"},
-		"a claim after the other's time":   {hello + "2 0 seal 1, 22 0 claim 1", "1 0 by time 0:0"},
-		"a claim before":                   {hello + "2 0 seal 1, 21 0 claim 1", "1 none 0:0"},
-		"a claim without a move":           {hello + "90 0 claim 1", "1 none 0:0"},
-		"a claim of the one who is late":   {hello + "2 0 seal 1, 90 1 claim 1", "1 none 0:0"},
-		"a claim when both have moved":     {hello + "2 0 seal 1, 3 1 seal 1, 90 0 claim 1", "1 none 0:0"},
-		"a claim on who never joined":      {"0 1 hello 0, 20 1 claim 0", "0 1 by time 0:0"},
-		"a claim on who never opens":       {hello + "2 0 seal 1, 3 1 seal 1, 4 1 rock 1, 24 1 claim 1", "1 1 by time 0:0"},
-		"another choice than the sealed":   {hello + "2 0 seal 1, 3 1 seal 1, 4 0 rock 1, 5 1 paper 1", "1 none 0:0"},
-		"a copy of the other's seal":       {hello + "2 0 seal 1, 3 1 copy 1, 4 0 rock 1, 5 1 rock 1", "1 none 0:0"},
+		"a draw":                         {hello + "2 0 seal 1, 3 1 seal 1, 4 0 rock 1, 5 1 rock 1", "2 none 0:0"},
+		"a claim after the other's time": {hello + "2 0 seal 1, 22 0 claim 1", "1 0 by time 0:0"},
+		"a claim before":                 {hello + "2 0 seal 1, 21 0 claim 1", "1 none 0:0"},
+		"a claim without a move":         {hello + "90 0 claim 1", "1 none 0:0"},
+		"a claim of the one who is late": {hello + "2 0 seal 1, 90 1 claim 1", "1 none 0:0"},
+		"a claim when both have moved":   {hello + "2 0 seal 1, 3 1 seal 1, 90 0 claim 1", "1 none 0:0"},
+		"a claim on who never joined":    {"0 1 hello 0, 20 1 claim 0", "0 1 by time 0:0"},
+		"a claim on who never opens":     {hello + "2 0 seal 1, 3 1 seal 1, 4 1 rock 1, 24 1 claim 1", "1 1 by time 0:0"},
+		"another choice than the sealed": {hello + "2 0 seal 1, 3 1 seal 1, 4 0 rock 1, 5 1 paper 1", "1 none 0:0"},
+		"a copy of the other's seal":     {hello + "2 0 seal 1, 3 1 copy 1, 4 0 rock 1, 5 1 rock 1", "1 none 0:0"},
 		"a seal of an earlier round": {hello + "2 0 seal 1, 3 1 seal 1, 4 0 rock 1, 5 1 rock 1, 6 0 seal 2, 7 1 seal 2, " +
 			"8 0 rock 2, 9 1 rock 2", "2 none 0:0"},
 		"a choice before the other's seal": {hello + "2 0 seal 1, 3 0 rock 1, 4 1 seal 1, 5 1 rock 1", "1 none 0:0"},
