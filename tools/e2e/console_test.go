@@ -323,7 +323,7 @@ func TestConsoleWithData(t *testing.T) {
 	}
 	for _, name := range []string{"shop", "web site", "dashboards"} {
 		s.call(http.MethodPost, "keys", map[string]any{"description": name, "grants": []any{map[string]any{
-			"actions": []string{"publish", "describe"}, "channels": []string{name[:4] + ".*"}}}})
+			"actions": []string{"publish", "describe"}, "channels": []string{name[:3] + ".*"}}}})
 	}
 	pages := read(w, chromedp.Evaluate[[]string](`[...document.querySelectorAll('nav a')].map(a => a.title)`))
 	require.Subset(t, pages, []string{"Overview", "Channels", "Access"})

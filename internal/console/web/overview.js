@@ -206,7 +206,7 @@ function SlowLog({ of: { address, calls, error, remedy } }) {
   if (error) return html`<p class="content warn row-of"><${Icon} name="warning" />
     <span>${visible(address)}: ${visible(error)}${remedy && html`; ${visible(remedy)}`}</span></p>`;
   if (calls.length === 0) return html`<p class="content dim">${visible(address)} has no slow calls.</p>`;
-  return html`<div class="scroll"><table>
+  return html`<div class="scroll" tabindex="0" role="region" aria-label=${"Slow calls of " + visible(address)}><table>
     <caption>The latest of ${visible(address)}, without contents</caption>
     <thead><tr><th scope="col">Call</th><th scope="col" class="end">Took</th><th scope="col" class="end">At</th>
       <th scope="col">Keys</th><th scope="col">Client</th></tr></thead>
