@@ -35,7 +35,8 @@ type SlowCall struct {
 	Command string    `json:"command"`
 	Script  string    `json:"script,omitempty"` // of the service that it runs, such as channels/publish
 	Keys    []string  `json:"keys"`             // of the service that it names, 8 at most
-	Client  string    `json:"client"`           // the address and the name of the connection
+	// Client is the address and the name of the connection; empty: a script made the call.
+	Client string `json:"client"`
 }
 
 // SlowLogs returns the latest calls in the slow log of each primary, up to limit for each; 0: 20. The call is answered

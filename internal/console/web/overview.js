@@ -215,7 +215,7 @@ function SlowLog({ of: { address, calls, error, remedy } }) {
       <td class="end">${millis(c.durationUs / 1000)}</td>
       <td class="end"><${Time} at=${c.at} /></td>
       <td class="mono">${c.keys.map((k) => html`<div key=${k}>${visible(k)}</div>`)}</td>
-      <td class="mono dim">${visible(c.client)}</td>
+      <td class="mono dim">${visible(c.client) || "in a script"}</td>
     </tr>`)}</tbody>
   </table></div>`;
 }

@@ -1,6 +1,7 @@
 package commands
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -19,8 +20,8 @@ func newSlowLog(t cli.Terminal) *cobra.Command {
 		Use:        "slowlog",
 		SuggestFor: []string{"slow", "redis-slowlog", "latency"},
 		Short:      "Show which calls were slow in Redis",
-		Long: `Show which calls were slow in Redis: the latest in the slow log of each primary of each Redis that the service uses,
-also those of other programs. They took longer than the slowlog-log-slower-than of Redis, without the time in which they
+		Long: `Show which calls were slow in Redis: the latest in the slow log of each primary of each Redis that the service
+uses, also those of other programs. They took longer than the slowlog-log-slower-than of Redis, without the time in which they
 waited for others. Of the arguments only keys of the service are shown, and the name of its script.
 
 The user of Redis needs the right +slowlog|get, which nothing else needs.`,
@@ -58,7 +59,7 @@ func writeSlowLogs(t cli.Terminal, logs client.SlowLogs) error {
 				calls++
 				rows += cli.Row("%s\t%s\t%s\t%s\t%s\t%s\t%s\n", r.Of, log.Address, call.At.Local().Format(time.DateTime),
 					time.Duration(call.Micros)*time.Microsecond, strings.TrimSpace(call.Command+" "+call.Script),
-					strings.Join(call.Keys, " "), call.Client)
+					strings.Join(call.Keys, " "), cmp.Or(call.Client, "in a script"))
 			}
 		}
 	}

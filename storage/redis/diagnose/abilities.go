@@ -48,8 +48,8 @@ var uses = []use{
 	{Nodes, "", "cluster|shards cluster|slots"},
 	{Keys, "API keys made at run time, revocations and quotas don't work",
 		"get set pexpire pexpireat pexpiretime hget hset hdel hexists hlen hscan xadd xrange xrevrange zadd zrange zrem"},
-	{Matchmaking, "matchmaking doesn't work", "get getrange mget set setrange del exists pexpire pexpireat pexpiretime sadd srem " +
-		"hset hmget hgetall hdel hexists hincrby hlen xadd xdel xtrim xlen xrange xrevrange xsetid xinfo|stream " +
+	{Matchmaking, "matchmaking doesn't work", "get getrange mget set setrange del exists pexpire pexpireat pexpiretime " +
+		"sadd srem hset hmget hgetall hdel hexists hincrby hlen xadd xdel xtrim xlen xrange xrevrange xsetid xinfo|stream " +
 		"zadd zrem zrange zcount zscore zmscore"},
 	{Records, "records don't work", "get getrange set del exists pttl pexpire pexpireat pexpiretime rename sadd srem " +
 		"scard sismember smismember smembers srandmember hget hset hmget hgetall hdel hlen zadd zrem zrange zcard zscore " +

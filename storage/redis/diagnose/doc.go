@@ -11,8 +11,8 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/refusal"
 )
 
-// Explanation returns the cause of an error of a Redis, or of the connection to it, for its operators, and what to change
-// so that it doesn't occur again, or "" if that isn't known. Both are empty for nil.
+// Explanation returns the cause of an error of a Redis, or of the connection to it, for its operators, and what to
+// change so that it doesn't occur again, or "" if that isn't known. Both are empty for nil.
 func Explanation(err error) (cause, advice string) {
 	if err == nil {
 		return "", ""

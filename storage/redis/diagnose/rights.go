@@ -30,8 +30,8 @@ func findLacks(ctx context.Context, c *redis.Conn, n topology.Node) ([]Lack, err
 	return lacksOf(m, c.Client().Mode() == rueidis.ClientModeCluster), err
 }
 
-// callOf returns the words of a call with a command that a rule names, or nil if it has none. Its key and topic have the
-// prefix; no call is run.
+// callOf returns the words of a call with a command that a rule names, or nil if it has none. Its key and topic have
+// the prefix; no call is run.
 func callOf(rule, prefix string) []string {
 	arguments, ok := calls[rule]
 	if !ok {
@@ -48,8 +48,8 @@ func callOf(rule, prefix string) []string {
 
 // findMissing returns what the user of a connection can't do on a node. It changes nothing: Redis checks the rights for
 // a command when it is added to a transaction, and this one ends with a malformed command, so that EXEC refuses all of
-// them. Without transactions nothing else can be found out. The connection is closed at the end: with a context that ends
-// before EXEC is sent it is still inside of the transaction.
+// them. Without transactions nothing else can be found out. The connection is closed at the end: with a context that
+// ends before EXEC is sent it is still inside of the transaction.
 func findMissing(ctx context.Context, prefix string, node rueidis.Client) (m missing, err error) {
 	m = missing{rights: map[string]bool{}, commands: map[string]bool{}}
 	err = node.Dedicated(func(client rueidis.DedicatedClient) error {

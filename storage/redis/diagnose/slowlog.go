@@ -33,11 +33,12 @@ type SlowCall struct {
 	Command string   // in upper case
 	Script  string   // of EVALSHA, such as channels/publish; empty: it isn't one of the service's
 	Keys    []string // that the call names, slowKeys at most
-	Client  string   // its address and, after a space, the name that it gave itself
+	Client  string   // its address and, after a space, the name that it gave itself; empty: a script made the call
 }
 
 const (
 	slowKeys = 8
+	scripted = "?:0" // the address of calls that a script makes
 	// slowLogRight is the ACL rule for reading slow logs, which nothing else needs.
 	slowLogRight = "+slowlog|get"
 )
@@ -73,7 +74,8 @@ func readSlowLog(ctx context.Context, c *redis.Conn, n topology.Node, limit int)
 	case cause.Code == refusal.NoPermission:
 		found.Remedy = Remedy(c.User(), []Lack{{Rules: []string{slowLogRight}}})
 	case cause.NoCommand:
-		found.Remedy = "see the slow log in the console of the service that hosts this Redis: it has no SLOWLOG, or has renamed it"
+		found.Remedy = "this Redis has no SLOWLOG, or has renamed it: see its slow log in the console of the service that " +
+			"hosts it"
 	}
 	return found
 }
@@ -96,6 +98,9 @@ func parseSlowCall(entry rueidis.RedisMessage, prefix string) (SlowCall, error) 
 	}
 	call := SlowCall{At: time.Unix(second, 0), Took: time.Duration(took) * time.Microsecond,
 		Command: strings.ToUpper(words[0]), Client: strings.TrimSpace(address + " " + name)}
+	if address == scripted {
+		call.Client = ""
+	}
 	call.Script, call.Keys = argumentsShown(words, prefix)
 	return call, nil
 }
