@@ -21,8 +21,8 @@ func newSlowLog(t cli.Terminal) *cobra.Command {
 		SuggestFor: []string{"slow", "redis-slowlog", "latency"},
 		Short:      "Show which calls were slow in Redis",
 		Long: `Show which calls were slow in Redis: the latest in the slow log of each primary of each Redis that the service
-uses, also those of other programs. They took longer than the slowlog-log-slower-than of Redis, without the time in which they
-waited for others. Of the arguments only keys of the service are shown, and the name of its script.
+uses, also those of other programs. They took longer than the slowlog-log-slower-than of Redis, without the time in
+which they waited for others. Of the arguments only keys of the service are shown, and the name of its script.
 
 The user of Redis needs the right +slowlog|get, which nothing else needs.`,
 		Example: `  tidemark slowlog --limit 5`,
