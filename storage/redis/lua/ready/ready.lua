@@ -15,7 +15,8 @@ local topic, nonce, ttl_ms = ARGV[1], ARGV[2], ARGV[3]
 
 redis.call('TIME')
 local undeclared = redis.pcall('EXISTS', check_key .. '.undeclared')
-if type(undeclared) == 'table' and not string.find(undeclared.err, 'non local key', 1, true) then -- of a slot that moves
+-- In a slot that moves, such a key is "non local".
+if type(undeclared) == 'table' and not string.find(undeclared.err, 'non local key', 1, true) then
   return redis.error_reply(undeclared.err)
 end
 redis.call('SET', check_key, nonce, 'PX', ttl_ms)
