@@ -27,7 +27,7 @@ import (
 const (
 	doctorLimit   = 30 * time.Second // of all checks
 	doctorConnect = 5 * time.Second  // of the connection to one Redis
-	doctorHTTP    = 2 * time.Second  // of a request to a listener
+	doctorHTTP    = 5 * time.Second  // of a request to a listener
 	doctorText    = 1000             // bytes of one text
 	certificateOK = 14 * 24 * time.Hour
 )
