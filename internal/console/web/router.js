@@ -18,8 +18,8 @@ export function at(...segments) {
 }
 
 /**
- * climbs reports whether a path, or what stands for a segment of one, has "." or ".." between slashes. A proxy may decode
- * slashes and then resolve these, so that a call would reach another path.
+ * climbs reports whether a path, or what stands for a segment of one, has "." or ".." between slashes. A proxy may
+ * decode slashes and then resolve these, so that a call would reach another path.
  */
 export const climbs = (path) => path.split(/[/\\]/).some((part) => part === "." || part === "..");
 
