@@ -2,22 +2,15 @@ package server
 
 import (
 	"log/slog"
-	"sync"
 
 	"github.com/tidemark-dev/tidemark/internal/api/web"
 )
 
-// drainState is whether the server drains.
-type drainState struct {
-	mu       sync.Mutex // held while it changes
-	stopping bool       // Run's context has ended
-}
-
 // Drain sends the clients to other servers, as the end of Run's context does at first, until Resume: readiness fails,
 // fetches that wait return, streams and WebSockets end, and a connection is closed after its next answer. All requests
-// are served as before, but for those that wait: a fetch waits for a second at most, a stream ends at once, and WebSockets
-// are refused. Run, and what the service does in the background, goes on. It may be called more
-// than once. Errors: web.ErrDraining when Run's context has ended.
+// are served as before, but for those that wait: a fetch waits for a second at most, a stream ends at once, and
+// WebSockets are refused. Run, and what the service does in the background, goes on. It may be called more than once.
+// Errors: web.ErrDraining when Run's context has ended.
 func (s *Server) Drain() error {
 	return s.changeDrain(true, func() {
 		s.router.Drain()
@@ -36,16 +29,16 @@ func (s *Server) Resume() error {
 		if s.options.Records != nil {
 			s.options.Records.Resume()
 		}
-		s.router.Resume() // the last one: who finds the server ready can wait
+		s.router.Resume() // the last one: a client that finds the server ready can wait
 	})
 }
 
 // changeDrain begins or ends a drain, unless the server stops.
 func (s *Server) changeDrain(drains bool, how func()) error {
-	s.draining.mu.Lock()
-	defer s.draining.mu.Unlock()
+	s.drainChange.Lock()
+	defer s.drainChange.Unlock()
 	switch {
-	case s.draining.stopping:
+	case s.router.IsStopping():
 		return web.ErrDraining
 	case s.router.IsDraining() == drains:
 		return nil
@@ -60,9 +53,8 @@ func (s *Server) changeDrain(drains bool, how func()) error {
 
 // stop is Drain for good.
 func (s *Server) stop() {
-	s.draining.mu.Lock()
-	defer s.draining.mu.Unlock()
-	s.draining.stopping = true
+	s.drainChange.Lock()
+	defer s.drainChange.Unlock()
 	s.router.Stop()
 	s.service.Drain()
 	s.endWaits()

@@ -86,9 +86,9 @@ func TestDrain(t *testing.T) {
 // resumed. It can stop meanwhile.
 func TestDrainByAnOperator(t *testing.T) {
 	t.Parallel()
-	var told []bool
+	var reported []bool
 	h := servertest.Start(t, servertest.WithQueues(), func(s *servertest.Setup) {
-		s.OnDrain = func(drains bool) { told = append(told, drains) }
+		s.OnDrain = func(drains bool) { reported = append(reported, drains) }
 	})
 	admin := h.OnAdmin()
 	h.Subscribe("c", "s")
@@ -116,7 +116,7 @@ func TestDrainByAnOperator(t *testing.T) {
 	for range 2 {
 		admin.Do("POST", "/v1/resume", "").Is(200, `{"draining":false}`)
 	}
-	require.Equal(t, []bool{true, false}, told)
+	require.Equal(t, []bool{true, false}, reported)
 	h.Do("GET", "/readyz", "").Is(200, `{"status":"ok"}`)
 	require.False(t, h.Do("GET", "/livez", "").Last)
 	h.Dial().Does(subscribeS, "ok")

@@ -128,7 +128,7 @@ type Server struct {
 	console     atomic.Pointer[string] // URL; set by Run. Handlers may be called before
 	connections connections
 	admin       connections // of the admin listener
-	draining    drainState
+	drainChange sync.Mutex  // held while a drain begins or ends
 
 	listening sync.Mutex
 	listeners []*limitedListener // Run's, without the admin listener

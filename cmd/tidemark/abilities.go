@@ -12,7 +12,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/tracked"
 )
 
-// ofShards is what the Redis of the channels holds for a node of the read tier.
+// ofShards names the contents of the channels' Redis that a node of the read tier uses.
 const ofShards = "shards"
 
 // uses reports whether a program with these options uses an ability of a Redis that holds some contents.

@@ -21,8 +21,8 @@ func New() *State {
 }
 
 func (d *State) set() {
-	begun := make(chan struct{})
-	d.now.Store(&begun)
+	notice := make(chan struct{}) // closed by Begin
+	d.now.Store(&notice)
 }
 
 // Begin begins it, if it hasn't begun.

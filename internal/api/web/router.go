@@ -204,12 +204,15 @@ func (r *Router) Draining() <-chan struct{} { return r.draining.Begun() }
 // Stopping is closed once Stop has been called.
 func (r *Router) Stopping() <-chan struct{} { return r.stopping.Begun() }
 
+// IsStopping reports whether Stop has been called.
+func (r *Router) IsStopping() bool { return r.stopping.IsBegun() }
+
 // IsDraining reports whether the service drains.
 func (r *Router) IsDraining() bool { return r.draining.IsBegun() }
 
 // DrainError returns the error of what isn't served while the service drains.
 func (r *Router) DrainError() error {
-	if r.stopping.IsBegun() {
+	if r.IsStopping() {
 		return ErrDraining
 	}
 	return ErrDrained

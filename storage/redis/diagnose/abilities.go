@@ -137,8 +137,8 @@ func distinct(texts []string) (each []string) {
 	return each
 }
 
-// page has what hosted services and other servers offer.
-const page = "docs/which-redis.md has what services offer"
+// page names the page about hosted services and other servers.
+const page = "docs/which-redis.md lists services that work"
 
 // Remedy returns what to change so that a user of Redis doesn't lack any of these.
 func Remedy(user string, lacks []Lack) string {
@@ -153,7 +153,7 @@ func Remedy(user string, lacks []Lack) string {
 	return strings.Join(remedies, "; ")
 }
 
-// grant returns the command that gives a user the rights which it lacks, or "" if it lacks none.
+// grant returns the command that gives a user its missing rights, or "" if none is missing.
 func grant(user string, lacks []Lack) string {
 	var rules []string
 	for _, l := range lacks {
@@ -171,8 +171,7 @@ const notWorking = "the service doesn't work"
 // scripts.
 func lacksOf(missing missing, cluster bool) (lacks []Lack) {
 	for _, u := range uses {
-		l := Lack{Ability: u.ability, Needed: u.without == "",
-			Without: cmp.Or(u.without, notWorking)}
+		l := Lack{Ability: u.ability, Needed: u.without == "", Without: cmp.Or(u.without, notWorking)}
 		for _, rule := range strings.Fields(u.rules) {
 			if missing.rights[rule] {
 				l.Rules = append(l.Rules, "+"+rule)

@@ -3,7 +3,6 @@ package diagnose
 import (
 	"cmp"
 	"context"
-	"regexp"
 	"strings"
 
 	"github.com/redis/rueidis"
@@ -13,10 +12,10 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/topology"
 )
 
-// patternRefused matches the reply to a call with a key or a topic that the user may not use.
-var patternRefused = regexp.MustCompile("permissions to access ")
+// patternRefused is part of the reply to a call with a key or a topic that the user may not use.
+const patternRefused = "permissions to access "
 
-// missing is what a user of Redis can't do on a node, by the rules of uses.
+// missing is the rights and the commands that a user of Redis lacks on a node, by the rules of uses.
 type missing struct {
 	rights   map[string]bool
 	commands map[string]bool // that the node hasn't got
@@ -85,7 +84,7 @@ func (m *missing) add(rule, prefix string, refused error) error {
 	case cause.NoCommand:
 		m.commands[rule] = true
 	case cause.Code != refusal.NoPermission:
-	case !patternRefused.MatchString(refused.Error()):
+	case !strings.Contains(refused.Error(), patternRefused):
 		m.rights[rule] = true
 	case strings.HasPrefix(calls[rule], "TOPIC"):
 		m.patterns = append(m.patterns, "&"+prefix+"*")

@@ -17,7 +17,7 @@ import (
 	"github.com/tidemark-dev/tidemark/storage/redis/lua"
 )
 
-// SlowLog is what a primary has in its slow log.
+// SlowLog is the slow log of a primary, or the latest part of it.
 type SlowLog struct {
 	Address string
 	Calls   []SlowCall // the latest first

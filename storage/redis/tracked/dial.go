@@ -76,8 +76,7 @@ func checkTransactions(ctx context.Context, client rueidis.Client) error {
 	for _, node := range client.Nodes() {
 		err := node.Dedicated(func(d rueidis.DedicatedClient) error {
 			defer d.Close() // it may still be in the transaction
-			begun, run := d.B().Multi().Build(), d.B().Exec().Build()
-			for _, reply := range d.DoMulti(ctx, begun, run) {
+			for _, reply := range d.DoMulti(ctx, d.B().Multi().Build(), d.B().Exec().Build()) {
 				if err := reply.Error(); err != nil {
 					return err
 				}
