@@ -8,6 +8,13 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// joinedStream returns the waiter of a stream.
+func joinedStream(h *hub, targets []target, socket bool) *waiter {
+	w := newWaiter(h, nil)
+	h.joinStream(w, targets, socket)
+	return w
+}
+
 // TestConnected lists those that wait on a channel: page by page, each subscriber once, until they leave.
 func TestConnected(t *testing.T) {
 	t.Parallel()
@@ -26,8 +33,8 @@ func TestConnected(t *testing.T) {
 		ch := func(subscriber string) []target { return []target{{channel: "ch", subscriber: subscriber}} }
 		poll := h.join(append(ch("bob"), target{channel: "other", subscriber: "eve"}))
 		pass(time.Second)
-		socket, events := h.joinStream(ch("bob"), nil, true), h.joinStream(ch("ann"), nil, false)
-		tail := h.joinStream(ch(""), nil, true)
+		socket, events := joinedStream(h, ch("bob"), true), joinedStream(h, ch("ann"), false)
+		tail := joinedStream(h, ch(""), true)
 		ann := ConnectedSubscriber{Name: "ann", Connections: Connections{Streams: 1}, Since: begin.Add(time.Second)}
 		bob := ConnectedSubscriber{Name: "bob", Connections: Connections{Polls: 1, Sockets: 1}, Since: begin}
 		all := Connected{Connections: Connections{Polls: 1, Streams: 1, Sockets: 2}, Tails: 1}

@@ -233,20 +233,24 @@ func (h *hub) listening(targets []target) bool {
 }
 
 // join returns a new waiter of a fetch, which must leave in the end.
-func (h *hub) join(targets []target) *waiter { return h.joined(&waiter{hub: h}, targets) }
-
-// joinStream returns a new waiter of a stream, on a WebSocket or not, which must leave in the end.
-func (h *hub) joinStream(targets []target, nudge <-chan struct{}, socket bool) *waiter {
-	return h.joined(&waiter{hub: h, streams: true, socket: socket, nudge: nudge}, targets)
+func (h *hub) join(targets []target) *waiter {
+	w := newWaiter(h, nil)
+	h.joined(w, targets)
+	return w
 }
 
-func (h *hub) joined(w *waiter, targets []target) *waiter {
-	w.members, w.wake = make([]member, len(targets)), make(chan wakeup, len(targets))
+// joinStream lets the waiter of a stream, on a WebSocket or not, join. It must leave in the end.
+func (h *hub) joinStream(w *waiter, targets []target, socket bool) {
+	w.streams, w.socket = true, socket
+	h.joined(w, targets)
+}
+
+func (h *hub) joined(w *waiter, targets []target) {
+	w.members = make([]member, len(targets))
 	h.enter(w, targets)
 	for i := range w.members {
 		w.members[i].topic.add(&w.members[i])
 	}
-	return w
 }
 
 // enter makes a waiter's members, and the topics that don't exist yet.
@@ -261,8 +265,7 @@ func (h *hub) enter(w *waiter, targets []target) {
 	for i, t := range targets {
 		e := h.entry(t.channel, now)
 		e.users++
-		w.members[i] = member{entry: e, topic: e.topic, subscriber: t.subscriber, number: i, wake: w.wake,
-			waiter: w}
+		w.members[i] = member{entry: e, topic: e.topic, subscriber: t.subscriber, number: i, waiter: w}
 	}
 }
 

@@ -18,7 +18,7 @@ func newMarks() *marks { return &marks{watching: make(map[target][]*sourceWatch)
 
 // markWatch is a stream's part of the marks.
 type markWatch struct {
-	nudge chan struct{} // buffered (capacity 1): the mark of a paused source has moved
+	nudge func() // called when the mark of a paused source has moved, or any was set, with mu held
 
 	mu      sync.Mutex // guards the rest, and the fields of its sources
 	moved   bool       // the mark of any source has moved, or was set
@@ -35,8 +35,8 @@ type sourceWatch struct {
 }
 
 // watch returns the watch of a stream, which must be ended by unwatch.
-func (m *marks) watch(targets []target) *markWatch {
-	w := &markWatch{nudge: make(chan struct{}, 1), sources: make([]sourceWatch, len(targets))}
+func (m *marks) watch(targets []target, nudge func()) *markWatch {
+	w := &markWatch{nudge: nudge, sources: make([]sourceWatch, len(targets))}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	for i, t := range targets {
@@ -87,8 +87,8 @@ func (s *sourceWatch) note(acked Position) {
 		return // an earlier receipt again
 	}
 	s.acked, s.moved, s.of.moved = acked, true, true
-	if s.paused && len(s.of.nudge) == 0 {
-		s.of.nudge <- struct{}{} // never blocks: all senders hold the lock
+	if s.paused {
+		s.of.nudge()
 	}
 }
 
@@ -105,9 +105,7 @@ func (s *sourceWatch) seek() {
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()
 	s.moved, s.sought, s.of.moved = false, true, true // an earlier receipt doesn't count any more
-	if len(s.of.nudge) == 0 {
-		s.of.nudge <- struct{}{} // never blocks: all senders hold the lock
-	}
+	s.of.nudge()
 }
 
 // nudge ends the sleep of all streams.
@@ -116,16 +114,8 @@ func (m *marks) nudge() {
 	defer m.mu.RUnlock()
 	for _, all := range m.watching {
 		for _, s := range all {
-			s.of.nudgeOnce()
+			s.of.nudge()
 		}
-	}
-}
-
-func (w *markWatch) nudgeOnce() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if len(w.nudge) == 0 {
-		w.nudge <- struct{}{} // never blocks: all senders hold the lock
 	}
 }
 

@@ -47,6 +47,10 @@ type StreamQuery struct {
 	Ahead bool
 	// Socket says that it is a subscription of a WebSocket, for Service.Connected.
 	Socket bool
+	// Ready is called when Take or Next should be called: something may have arrived, or the stream may have ended. It may
+	// be called when that isn't so, from any goroutine, while locks are held: it must not block, nor call the stream. If it
+	// is nil, only Next is for the stream, and waits.
+	Ready func()
 }
 
 // Arrival is something that a stream has for its client: a message, a gap or the error of a source.
@@ -105,6 +109,8 @@ type Stream struct {
 	list        [16]byte // identifies the sources in tokens
 
 	arrivals []Arrival
+	returned bool // arrivals: the next call forgets them
+	woken    []wakeup
 	sequence uint64        // of arrived messages
 	opening  bool          // tails are read to find where they begin
 	failed   int           // sources
@@ -124,8 +130,9 @@ func (s *Service) OpenStream(ctx context.Context, q StreamQuery) (*Stream, error
 	if err != nil {
 		return nil, err
 	}
-	st.watch = s.marks.watch(st.targets)
-	st.waiter = s.hub.joinStream(st.targets, st.watch.nudge, q.Socket)
+	st.waiter = newWaiter(s.hub, q.Ready)
+	st.watch = s.marks.watch(st.targets, st.waiter.signal)
+	s.hub.joinStream(st.waiter, st.targets, q.Socket)
 	if err := st.begin(ctx, receipts); err != nil {
 		st.Close()
 		return nil, err
@@ -255,45 +262,83 @@ func (s *Stream) which(tails bool) []int {
 // reads again when the store serves. Errors: ErrStreamDrained, ErrStreamWindow and ErrStreamEmpty.
 func (s *Stream) Next(ctx context.Context, wait time.Duration) ([]Arrival, error) {
 	end := time.Now().Add(wait)
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	if len(s.arrivals) == 0 { // else they are of OpenStream
-		s.arrivals = nil // its messages aren't kept while the stream waits
-	}
-	defer func() { s.arrivals = s.arrivals[:0] }()
+	var timer *time.Timer
 	for {
-		if err := s.advance(ctx); err != nil {
-			return nil, err
+		arrivals, until, done := s.Take()
+		if !done {
+			if err := s.advance(ctx); err != nil {
+				return nil, err
+			}
+			arrivals = s.take()
 		}
-		if len(s.arrivals) > 0 || ctx.Err() != nil || !time.Now().Before(end) {
-			return s.arrivals, nil
+		if len(arrivals) > 0 || ctx.Err() != nil || !time.Now().Before(end) {
+			return arrivals, nil
 		}
-		timer.Reset(time.Until(s.until(end)))
-		for i := range s.sources { // a source that can't be read now must not end the sleep
-			src := &s.sources[i]
-			s.waiter.members[i].paused = src.full || src.failed || src.unread
-			s.waiter.members[i].write = s.position(i).Write
+		if !done {
+			continue
 		}
-		for _, woken := range s.waiter.sleep(ctx, timer.C, s.at) {
-			s.wake(woken)
+		if timer == nil {
+			timer = time.NewTimer(time.Until(earlier(until, end)))
+			defer timer.Stop()
+		} else {
+			timer.Reset(time.Until(earlier(until, end)))
 		}
-		if len(s.arrivals) > 0 {
-			return s.arrivals, nil
+		select {
+		case <-s.waiter.ready:
+		case <-timer.C:
+		case <-ctx.Done():
 		}
 	}
 }
 
-// advance does what is due: it takes acknowledgements, renews, and reads.
-func (s *Stream) advance(ctx context.Context) error {
-	if len(s.arrivals) > 0 {
-		return nil
+// Take returns what has arrived, as Next, but neither waits nor reads from the store. If there is nothing it returns
+// when it must be called again, unless Ready is called before. If done is false, Next must be called: something has to
+// be read, or the stream has ended.
+func (s *Stream) Take() (arrivals []Arrival, again time.Time, done bool) {
+	if arrivals := s.take(); len(arrivals) > 0 { // of OpenStream
+		return arrivals, time.Time{}, true
 	}
-	switch {
-	case s.waiter.isOver():
-		return ErrStreamDrained
-	case s.failed == len(s.sources):
-		return ErrStreamEmpty
+	s.takeWoken()
+	s.takeMarks()
+	now := time.Now()
+	if !s.mustAdvance(now) {
+		s.rest()
 	}
+	if arrivals := s.take(); len(arrivals) > 0 {
+		return arrivals, time.Time{}, true
+	}
+	return nil, s.until(now), !s.mustAdvance(now)
+}
+
+// take returns the arrivals, and forgets those that it has returned before.
+func (s *Stream) take() []Arrival {
+	if s.returned {
+		clear(s.arrivals) // their messages aren't kept while the stream waits
+		s.arrivals, s.returned = s.arrivals[:0], false
+		if cap(s.arrivals) > keptArrivals {
+			s.arrivals = nil
+		}
+	}
+	s.returned = len(s.arrivals) > 0
+	return s.arrivals
+}
+
+// keptArrivals is how many entries of an empty list of arrivals stay allocated.
+const keptArrivals = 1
+
+// takeWoken takes the wake-ups of the hub.
+func (s *Stream) takeWoken() {
+	s.woken = s.waiter.takeWoken(s.woken)
+	for _, w := range s.woken {
+		s.waiter.members[w.target].sleeping = false
+		s.wake(w)
+	}
+	clear(s.woken)
+	s.woken = s.woken[:0]
+}
+
+// takeMarks takes acknowledgements, and marks that operators have set.
+func (s *Stream) takeMarks() {
 	for _, m := range s.watch.take() {
 		if m.sought {
 			s.sources[m.source].seek()
@@ -302,6 +347,54 @@ func (s *Stream) advance(ctx context.Context) error {
 		if m.acked.Epoch == s.at[m.source].Epoch && isAhead(m.acked.Clock, s.sources[m.source].mark) {
 			s.acknowledged(m.source, m.acked.Clock)
 		}
+	}
+}
+
+// mustAdvance reports whether the stream has to read, or has ended.
+func (s *Stream) mustAdvance(now time.Time) bool {
+	if s.waiter.isOver() || s.failed == len(s.sources) {
+		return true
+	}
+	if now.Before(s.retryAt) {
+		return false
+	}
+	if !now.Before(s.renewAt) {
+		return true
+	}
+	for i := range s.sources {
+		if src := &s.sources[i]; src.isReadable() || src.full && !now.Before(src.checkAt) {
+			return true
+		}
+	}
+	return false
+}
+
+// rest puts to sleep what is awake, and takes what has arrived meanwhile. A source that can't be read now stays awake:
+// it must not end the sleep.
+func (s *Stream) rest() {
+	for i := range s.sources {
+		src, m := &s.sources[i], &s.waiter.members[i]
+		for !m.sleeping && !src.full && !src.failed && !src.unread {
+			m.write = s.position(i).Write
+			if woken, message := m.fallAsleep(s.at[i]); woken {
+				s.wake(wakeup{target: i, message: message})
+			}
+		}
+	}
+}
+
+// advance does what is due: it renews, and reads.
+func (s *Stream) advance(ctx context.Context) error {
+	s.waiter.endSleep()
+	s.takeWoken()
+	if len(s.arrivals) > 0 {
+		return nil
+	}
+	switch {
+	case s.waiter.isOver():
+		return ErrStreamDrained
+	case s.failed == len(s.sources):
+		return ErrStreamEmpty
 	}
 	now := time.Now()
 	if now.Before(s.retryAt) {
@@ -326,12 +419,12 @@ func (s *Stream) advance(ctx context.Context) error {
 	return nil
 }
 
-// until returns when the stream has to do something, or end.
-func (s *Stream) until(end time.Time) time.Time {
-	if time.Now().Before(s.retryAt) {
-		return earlier(end, s.retryAt)
+// until returns when the stream has to do something.
+func (s *Stream) until(now time.Time) time.Time {
+	if now.Before(s.retryAt) {
+		return s.retryAt
 	}
-	end = earlier(end, s.renewAt)
+	end := s.renewAt
 	for i := range s.sources {
 		if src := &s.sources[i]; src.full {
 			end = earlier(end, src.checkAt)
@@ -373,7 +466,7 @@ func (s *Stream) isFull() bool {
 // readable returns the sources that have to be read and have room, or must be renewed.
 func (s *Stream) readable() (which []int) {
 	for i := range s.sources {
-		if src := &s.sources[i]; !src.failed && (src.unread && !src.full || src.renew) {
+		if s.sources[i].isReadable() {
 			which = append(which, i)
 		}
 	}
@@ -538,18 +631,13 @@ func (s *Stream) fails(ctx context.Context) {
 	s.retryAt = time.Now().Add(spread(s.retry))
 }
 
-// wake takes a wake-up of the hub, and the messages that have arrived since.
+// wake takes a wake-up of the hub.
 func (s *Stream) wake(w wakeup) {
-	i := w.target
-	if w.message == nil {
-		s.sources[i].unread = true
-		return
-	}
-	for m := w.message; m != nil; m = s.waiter.members[i].following(s.at[i]) {
-		s.deliver(i, m)
-		if s.sources[i].full {
-			return
-		}
+	switch src := &s.sources[w.target]; {
+	case w.message == nil:
+		src.unread = true
+	case !src.full && !src.unread && !src.failed:
+		s.deliver(w.target, w.message)
 	}
 }
 

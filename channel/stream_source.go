@@ -36,6 +36,11 @@ type streamSource struct {
 // messages: its mark is where it continues after a fail-over.
 func (src *streamSource) isTail() bool { return src.request.Tail != nil }
 
+// isReadable reports whether the source has to be read and has room, or must be renewed.
+func (src *streamSource) isReadable() bool {
+	return !src.failed && (src.unread && !src.full || src.renew)
+}
+
 // sentMessage is a message that a stream has sent, and that isn't acknowledged.
 type sentMessage struct {
 	clock clock.Clock

@@ -2,6 +2,7 @@ package channel
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/tidemark-dev/tidemark/receipt"
@@ -88,17 +89,60 @@ func waitBriefly(ctx context.Context, r *waitRequest, which []int) error {
 	return nil
 }
 
-// waiter is a fetch that waits, or a stream. Only its goroutine uses it.
+// waiter is a fetch that waits, or a stream. Only its goroutine uses it, except for wakeUp and signal.
 type waiter struct {
 	hub     *hub
 	members []member
-	wake    chan wakeup // buffered, with room for each member
-	streams bool        // it is a stream, which sleeps again after a message
-	socket  bool        // the stream is a subscription of a WebSocket
-	since   time.Time   // when it began to wait
-	late    bool        // it never sleeps: when it joined the hub wasn't serving, and may not listen for it
-	// nudge ends a sleep without a wake-up. nil for a fetch.
-	nudge <-chan struct{}
+	streams bool      // it is a stream, which sleeps again after a message
+	socket  bool      // the stream is a subscription of a WebSocket
+	since   time.Time // when it began to wait
+	late    bool      // it never sleeps: when it joined the hub wasn't serving, and may not listen for it
+
+	// Each wake-up and nudge calls notify or, if that is nil, sends to ready, which has room for one.
+	notify func()
+	ready  chan struct{}
+
+	mu    sync.Mutex // taken after a topic's, never before
+	woken []wakeup   // that weren't taken yet: one of each member at most
+}
+
+// newWaiter returns a waiter of a fetch or of a stream. notify must not block.
+func newWaiter(h *hub, notify func()) *waiter {
+	w := &waiter{hub: h, notify: notify}
+	if notify == nil {
+		w.ready = make(chan struct{}, 1)
+	}
+	return w
+}
+
+// wakeUp adds a wake-up.
+func (w *waiter) wakeUp(u wakeup) {
+	w.mu.Lock()
+	w.woken = append(w.woken, u)
+	w.mu.Unlock()
+	w.signal()
+}
+
+// signal ends the sleep.
+func (w *waiter) signal() {
+	if w.notify != nil {
+		w.notify()
+		return
+	}
+	select {
+	case w.ready <- struct{}{}:
+	default:
+	}
+}
+
+// takeWoken appends the wake-ups since the last call.
+func (w *waiter) takeWoken(to []wakeup) []wakeup {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	to = append(to, w.woken...)
+	clear(w.woken)
+	w.woken = w.woken[:0]
+	return to
 }
 
 // member is a waiter on one topic.
@@ -108,21 +152,19 @@ type member struct {
 	subscriber string
 	number     int     // among the waiter's members
 	waiter     *waiter // whose streams, socket and since others may read: they never change
-	// paused keeps the member awake while the waiter sleeps: no message wakes it. Only the waiter's goroutine uses it.
-	paused bool
+	// sleeping is set from fallAsleep until the waiter takes the member's wake-up, or ends its sleep. Only the waiter's
+	// goroutine uses it.
+	sleeping bool
 	// write is the one that stored the message at the position; zero: it isn't known. The waiter's goroutine sets it while
 	// the member is awake.
 	write receipt.Write
-	// wake receives the member's wake-ups. The topic sends under its lock, only to a member that is asleep, and so ends
-	// its sleep. The channel has room for one wake-up of each member: the send never blocks.
-	wake chan<- wakeup
 
 	// Guarded by the topic's lock.
 	index    int      // in the topic's members
 	at       Position // where it sleeps
 	prepared uint64   // the topic's updates when the member prepared
-	asleep   bool
-	stale    bool // an event since it prepared makes it read again
+	asleep   bool     // the next wake-up ends it
+	stale    bool     // an event since it prepared makes it read again
 }
 
 // confirmationTimeout is how long a new waiter waits for a confirmation before it proceeds without, such as while a
@@ -162,40 +204,41 @@ func (w *waiter) prepare(which []int) {
 }
 
 // sleep waits for updates after the positions at which the channels had no messages. It returns the wake-ups; members
-// without a message must prepare and be read again. It returns none when the timer fires, a nudge arrives, ctx ends or
-// the hub drains.
+// without a message must prepare and be read again. It returns none when the timer fires, ctx ends or the hub drains.
 func (w *waiter) sleep(ctx context.Context, timer <-chan time.Time, at []Position) []wakeup {
 	if w.isOver() {
 		return nil
 	}
 	var all []wakeup
 	for i, p := range at {
-		if w.members[i].paused {
-			continue
-		}
 		if woken, m := w.members[i].fallAsleep(p); woken {
 			all = append(all, wakeup{target: i, message: m})
 		}
 	}
 	if len(all) == 0 {
 		select {
-		case wakeup := <-w.wake:
-			all = append(all, wakeup)
-		case <-w.nudge:
+		case <-w.ready:
 		case <-timer:
 		case <-ctx.Done():
 		}
 	}
-	for i := range w.members {
-		w.members[i].endSleep()
-	}
-	for len(w.wake) > 0 { // no wake-up is sent to members that are awake
-		all = append(all, <-w.wake)
+	w.endSleep()
+	all = w.takeWoken(all)
+	select { // no wake-up comes any more
+	case <-w.ready:
+	default:
 	}
 	if w.isOver() { // a drain is no reason to read again
 		return messages(all)
 	}
 	return all
+}
+
+// endSleep ends the sleep of all members.
+func (w *waiter) endSleep() {
+	for i := range w.members {
+		w.members[i].endSleep()
+	}
 }
 
 // isOver reports whether the waiter may not sleep any more.
@@ -247,18 +290,8 @@ func (m *member) fallAsleep(at Position) (woken bool, message *Message) {
 			return true, message
 		}
 	}
-	m.at, m.asleep = at, true
+	m.at, m.asleep, m.sleeping = at, true, true
 	return false, nil
-}
-
-// following returns the message after a position if the topic has it, for a member that is awake.
-func (m *member) following(at Position) *Message {
-	m.topic.mu.Lock()
-	defer m.topic.mu.Unlock()
-	if m.stale {
-		return nil
-	}
-	return m.topic.next(at)
 }
 
 // isStale reports whether an event since the last prepare makes the member read again.
@@ -268,8 +301,12 @@ func (m *member) isStale() bool {
 	return m.stale
 }
 
-// endSleep ends the sleep of a waiter that continues for another reason.
+// endSleep ends the member's sleep, if it sleeps.
 func (m *member) endSleep() {
+	if !m.sleeping {
+		return
+	}
+	m.sleeping = false
 	m.topic.mu.Lock()
 	defer m.topic.mu.Unlock()
 	m.asleep = false
@@ -288,5 +325,5 @@ func (m *member) refetch() {
 // deliver wakes the member, which is asleep, with a message or nil. The topic's lock is held.
 func (m *member) deliver(message *Message) {
 	m.asleep = false
-	m.wake <- wakeup{target: m.number, message: message}
+	m.waiter.wakeUp(wakeup{target: m.number, message: message})
 }
