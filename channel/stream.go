@@ -264,8 +264,8 @@ func (s *Stream) Next(ctx context.Context, wait time.Duration) ([]Arrival, error
 	end := time.Now().Add(wait)
 	var timer *time.Timer
 	for {
-		arrivals, until, done := s.Take()
-		if !done {
+		arrivals, again, done := s.Take()
+		if len(arrivals) == 0 && !done {
 			if err := s.advance(ctx); err != nil {
 				return nil, err
 			}
@@ -278,10 +278,10 @@ func (s *Stream) Next(ctx context.Context, wait time.Duration) ([]Arrival, error
 			continue
 		}
 		if timer == nil {
-			timer = time.NewTimer(time.Until(earlier(until, end)))
+			timer = time.NewTimer(time.Until(earlier(again, end)))
 			defer timer.Stop()
 		} else {
-			timer.Reset(time.Until(earlier(until, end)))
+			timer.Reset(time.Until(earlier(again, end)))
 		}
 		select {
 		case <-s.waiter.ready:
@@ -291,12 +291,12 @@ func (s *Stream) Next(ctx context.Context, wait time.Duration) ([]Arrival, error
 	}
 }
 
-// Take returns what has arrived, as Next, but neither waits nor reads from the store. If there is nothing it returns
-// when it must be called again, unless Ready is called before. If done is false, Next must be called: something has to
-// be read, or the stream has ended.
+// Take returns what has arrived, as Next, but neither waits nor reads from the store. If done, it need not be called
+// before again or the next call of Ready. Otherwise Next must be called: something has to be read, or the stream has
+// ended.
 func (s *Stream) Take() (arrivals []Arrival, again time.Time, done bool) {
 	if arrivals := s.take(); len(arrivals) > 0 { // of OpenStream
-		return arrivals, time.Time{}, true
+		return arrivals, time.Time{}, false
 	}
 	s.takeWoken()
 	s.takeMarks()
@@ -304,10 +304,7 @@ func (s *Stream) Take() (arrivals []Arrival, again time.Time, done bool) {
 	if !s.mustAdvance(now) {
 		s.rest()
 	}
-	if arrivals := s.take(); len(arrivals) > 0 {
-		return arrivals, time.Time{}, true
-	}
-	return nil, s.until(now), !s.mustAdvance(now)
+	return s.take(), s.until(now), !s.mustAdvance(now)
 }
 
 // take returns the arrivals, and forgets those that it has returned before.

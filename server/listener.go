@@ -12,6 +12,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -167,6 +168,9 @@ func (c *limitedConn) CloseWrite() error {
 	return nil
 }
 
+// Detach returns the connection for what isn't a request, without the limits of frames and lengths.
+func (c *limitedConn) Detach() net.Conn { return &places.Conn{Conn: c.accepted, Place: c.place} }
+
 // Read reads what the client sends. With TLS the first call does the handshake, within the time for a request's
 // headers.
 func (c *limitedConn) Read(p []byte) (int, error) {
@@ -217,6 +221,9 @@ func connContext(ctx context.Context, conn net.Conn) context.Context {
 	}
 	if c, ok := conn.(*limitedConn); ok {
 		ctx = withLengths(ctx, &c.lengths)
+		if _, plain := c.accepted.(syscall.Conn); plain {
+			ctx = web.WithDetacher(ctx, c)
+		}
 		if c.place != nil {
 			return places.With(ctx, c.place)
 		}

@@ -171,19 +171,20 @@ func (s *Server) drain(ctx context.Context, d draining) error {
 		case <-ctx.Done():
 		}
 	}
-	var onSockets, onGRPC error
+	var onSockets, onStreams, onGRPC error
 	var ending sync.WaitGroup
 	onHTTP := make([]error, len(d.public))
 	for i, hs := range d.public {
 		ending.Go(func() { onHTTP[i] = shutdown(ctx, hs) })
 	}
 	ending.Go(func() { onSockets = s.sockets.Wait(ctx) }) // net/http doesn't know them any more
+	ending.Go(func() { onStreams = s.router.WaitDetached(ctx) })
 	if s.services != nil {
 		ending.Go(func() { onGRPC = s.services.Drain(ctx) })
 	}
 	ending.Wait()
 	onAdmin := shutdown(ctx, d.admin)
-	err := errors.Join(errors.Join(onHTTP...), onSockets, onGRPC, onAdmin)
+	err := errors.Join(errors.Join(onHTTP...), onSockets, onStreams, onGRPC, onAdmin)
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, grpc.ErrCutOff) {
 		return fmt.Errorf("%w (%s)", ErrGrace, s.options.Grace)
 	}

@@ -66,9 +66,10 @@ type stream struct {
 	channels *channels
 	one      bool // it has one source
 	polls    playerPolls
-	lookAt   time.Time      // when it looks at the tickets of its players next
-	leave    map[int]func() // end the presence of the players of polls
-	dropped  map[int]bool   // sources that were of polls, and have ended
+	lookAt   time.Time         // when it looks at the tickets of its players next
+	leave    map[int]func()    // end the presence of the players of polls
+	dropped  map[int]bool      // sources that were of polls, and have ended
+	pending  []channel.Arrival // of Take, for Next
 	done     func()
 }
 
@@ -76,6 +77,39 @@ type stream struct {
 type sourceStream interface {
 	streams.Stream
 	Drop(source int)
+}
+
+// Take is that of channel.Stream. What needs more than to be counted is left to Next.
+func (s *stream) Take() (arrivals []channel.Arrival, again time.Time, done bool) {
+	if len(s.pending) > 0 {
+		return nil, time.Time{}, false
+	}
+	arrivals, again, done = s.sourceStream.Take()
+	if len(s.polls) > 0 {
+		again, done = earlier(again, s.lookAt), done && time.Now().Before(s.lookAt)
+	}
+	if len(s.polls) > 0 && len(arrivals) > 0 || len(s.dropped) > 0 || !allMessages(arrivals) {
+		s.pending = arrivals
+		return nil, again, false
+	}
+	s.channels.counts.delivered.Add(float64(len(arrivals)))
+	return arrivals, again, done
+}
+
+func allMessages(arrivals []channel.Arrival) bool {
+	for i := range arrivals {
+		if arrivals[i].Message == nil {
+			return false
+		}
+	}
+	return true
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
 }
 
 // Close ends the stream.
@@ -97,6 +131,10 @@ const lookEvery = time.Minute
 // Next is that of channel.Stream. A message of a ticket that isn't the client's any more is an error, and so is a
 // ticket that doesn't exist. It needs little of the stack while it waits.
 func (s *stream) Next(ctx context.Context, wait time.Duration) ([]channel.Arrival, error) {
+	if arrivals := s.pending; len(arrivals) > 0 {
+		s.pending = nil
+		return s.taken(ctx, arrivals, nil)
+	}
 	end := time.Now().Add(wait)
 	for {
 		arrivals, err := s.sourceStream.Next(ctx, s.untilLook(wait))

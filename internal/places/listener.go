@@ -32,6 +32,9 @@ type Conn struct {
 	Place *Place
 }
 
+// NetConn returns the connection in which c reads and writes.
+func (c *Conn) NetConn() net.Conn { return c.Conn }
+
 // Close closes the connection, and frees its place.
 func (c *Conn) Close() error {
 	c.Place.Release()

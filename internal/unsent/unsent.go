@@ -216,6 +216,18 @@ func (p *Part) Close() {
 	p.shrink(0)
 }
 
+// Rename sets the client's name, so that the function which returns it isn't kept.
+func (p *Part) Rename(client string) {
+	if p.budget == nil {
+		return
+	}
+	p.budget.mu.Lock()
+	defer p.budget.mu.Unlock()
+	if p.client != nil {
+		p.name, p.client = client, nil
+	}
+}
+
 // Time returns how long a client may take to read n bytes.
 func Time(n int64) time.Duration { return HeadStart + time.Duration(n)*time.Second/Rate }
 

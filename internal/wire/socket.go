@@ -219,9 +219,9 @@ func AppendPublished(dst []byte, ref uint64, p *client.Published) []byte {
 	})
 }
 
-// AppendMessage appends the frame of a message, as StreamMessage.AppendJSON appends its event.
-func AppendMessage(dst []byte, m *StreamMessage) []byte {
-	return appendMembers(beginFrame(dst, FrameMessage, 0), m.AppendJSON)
+// AppendMessageWith appends the frame of a message, as StreamMessage.AppendWith appends its event.
+func AppendMessageWith(dst []byte, m *StreamMessage, message []byte) []byte {
+	return appendMembers(beginFrame(dst, FrameMessage, 0), func(b []byte) []byte { return m.AppendWith(b, message) })
 }
 
 // AppendGap appends the frame of a gap. The receipt handle may be empty.

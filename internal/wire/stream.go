@@ -43,15 +43,28 @@ func (m *StreamMessage) AppendJSON(dst []byte) []byte {
 	if m.Channel == "" {
 		return appendMessage(dst, &m.Message)
 	}
-	dst = append(m.appendMembers(append(dst, '{')), ',')
-	if m.ReceiptHandle != "" {
-		dst = append(dst, `"receiptHandle":"`...)
-		dst = append(dst, m.ReceiptHandle...)
-		dst = append(dst, `",`...)
-	}
+	dst = m.appendHead(dst)
 	start := len(dst)
 	dst = appendMessage(dst, &m.Message)
 	return append(dst[:start], dst[start+1:]...) // without the brace
+}
+
+// AppendWith is AppendJSON with the JSON of the message, which was made before.
+func (m *StreamMessage) AppendWith(dst, message []byte) []byte {
+	if m.Channel == "" {
+		return append(dst, message...)
+	}
+	return append(m.appendHead(dst), message[1:]...)
+}
+
+// appendHead appends the JSON up to the members of the message.
+func (m *StreamMessage) appendHead(dst []byte) []byte {
+	dst = append(m.appendMembers(append(dst, '{')), ',')
+	if m.ReceiptHandle == "" {
+		return dst
+	}
+	dst = append(append(dst, `"receiptHandle":"`...), m.ReceiptHandle...)
+	return append(dst, `",`...)
 }
 
 // AppendJSON appends the JSON of g.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/internal/api/web"
 	"github.com/tidemark-dev/tidemark/internal/unsent"
 	"github.com/tidemark-dev/tidemark/internal/wire"
@@ -23,15 +24,126 @@ const retryFrom = time.Second
 // writeBytes is how much is written at a time, except for larger messages.
 const writeBytes = 64 << 10
 
-// writer writes the events of one stream. A client that doesn't read in time is cut off: it resumes.
+// events are events of one stream that are to be written.
+type events struct {
+	problem func(error) *client.Problem
+	from    []channel.Source // of a stream from many channels; nil: from one
+	token   func() string    // of such a stream
+	bytes   []byte
+}
+
+// begin appends the first lines. began is the ID that resumes a stream with tails before its first event, or empty.
+func (e *events) begin(began string) {
+	retry := retryFrom + rand.N(retryFrom) //nolint:gosec // chance to spread load, not to keep a secret
+	e.bytes = fmt.Appendf(e.bytes, "retry: %d\n", retry.Milliseconds())
+	if began != "" { // a block without data is no event, but its ID counts
+		e.bytes = fmt.Appendf(e.bytes, "id: %s\n\n", began)
+	}
+	e.ping()
+}
+
+// ping appends a comment. No empty line ends it: some clients take that for an event without data.
+func (e *events) ping() { e.bytes = append(e.bytes, ": ping\n"...) }
+
+func (e *events) end(reason string) {
+	e.event("", "end", func(b []byte) []byte { return append(append(append(b, `{"reason":"`...), reason...), `"}`...) })
+}
+
+// arrived appends an arrival. In a stream from many channels the last of those that are written together has the token
+// as its ID. jsonOf returns the JSON of a message.
+func (e *events) arrived(a *channel.Arrival, last bool, jsonOf func(*channel.Message) []byte) {
+	id := a.Receipt
+	var source wire.StreamSource
+	if e.from != nil {
+		from := &e.from[a.Source]
+		source = wire.StreamSource{Channel: from.Channel, Subscriber: from.Subscriber}
+		if id = ""; last {
+			id = e.token()
+		}
+	}
+	switch m := a.Message; {
+	case m != nil:
+		receipt := a.Receipt
+		if e.from != nil && e.from[a.Source].Tail != nil {
+			receipt = "" // there is nothing to acknowledge
+		}
+		e.head(id, "message")
+		message := wire.StreamMessage{StreamSource: source, ReceiptHandle: receipt}
+		start := len(e.bytes)
+		e.bytes = message.AppendWith(e.bytes, jsonOf(m))
+		onOneLine(e.bytes[start:])
+		e.bytes = append(e.bytes, "\n\n"...)
+	case a.Gap != nil:
+		gap := wire.StreamGap{StreamSource: source, Reason: string(a.Gap.Reason), Count: a.Gap.Count}
+		if source.Subscriber != "" { // else the event's ID is its receipt handle, or it has none
+			gap.ReceiptHandle = a.Receipt
+		}
+		e.event(id, "gap", gap.AppendJSON)
+	case e.from != nil: // the end of a stream from one channel says enough
+		problem := wire.SourceProblem{Channel: source.Channel, Subscriber: source.Subscriber, Problem: *e.problem(a.Err)}
+		e.event(id, "problem", func(b []byte) []byte {
+			text, err := json.Marshal(problem)
+			if err != nil {
+				return append(b, "{}"...) // impossible: a problem has only strings and numbers
+			}
+			return append(b, text...)
+		})
+	}
+}
+
+// head appends the lines of an event before its data.
+func (e *events) head(id, name string) {
+	b := e.bytes
+	if id != "" {
+		b = append(append(append(b, "id: "...), id...), '\n')
+	}
+	e.bytes = append(append(append(b, "event: "...), name...), "\ndata: "...)
+}
+
+func (e *events) event(id, name string, appendJSON func([]byte) []byte) {
+	e.head(id, name)
+	start := len(e.bytes)
+	e.bytes = appendJSON(e.bytes)
+	onOneLine(e.bytes[start:])
+	e.bytes = append(e.bytes, "\n\n"...)
+}
+
+// onOneLine replaces line breaks in JSON, which are white space, by blanks.
+func onOneLine(b []byte) {
+	for _, lineBreak := range []byte("\r\n") {
+		for rest := b; ; {
+			at := bytes.IndexByte(rest, lineBreak)
+			if at < 0 {
+				break
+			}
+			rest[at] = ' '
+			rest = rest[at+1:]
+		}
+	}
+}
+
+// setHeaders sets the headers of a stream.
+func setHeaders(c *web.Call) {
+	header := c.Response().Header()
+	header["Content-Type"] = []string{wire.MediaEvents}
+	header["X-Accel-Buffering"] = []string{"no"} // nginx would keep events back
+	c.SetHeaders()
+	// middleware that compresses keeps events back
+	header["Cache-Control"] = []string{header.Get("Cache-Control") + ", no-transform"}
+	c.SetOutcome(http.StatusOK, nil)
+}
+
+// timeToRead returns the time in which a client must read a number of bytes: until after the next ping, and the time for
+// the bytes.
+func timeToRead(n int) time.Duration { return pingEvery + unsent.Time(int64(n)) }
+
+// writer writes the events of a stream by net/http. A client that doesn't read in time is cut off: it resumes.
 type writer struct {
+	events
 	call   *web.Call
 	out    *http.ResponseController
 	direct *http.ResponseController // of net/http's writer, whose Flush returns errors
 	counts *counts
-	from   []channel.Source // of a stream from many channels; nil: from one
-	began  string           // the ID that resumes a stream with tails before its first event; empty: none
-	buffer []byte
 }
 
 func newWriter(c *web.Call, counts *counts) *writer {
@@ -44,52 +156,34 @@ func newWriter(c *web.Call, counts *counts) *writer {
 }
 
 // begin writes the headers and the first ping.
-func (w *writer) begin() error {
+func (w *writer) begin(began string) error {
 	_ = w.out.SetReadDeadline(time.Time{}) // net/http's would end the stream; fails only without a connection
-	header := w.call.Response().Header()
-	header["Content-Type"] = []string{wire.MediaEvents}
-	header["X-Accel-Buffering"] = []string{"no"} // nginx would keep events back
-	w.call.SetHeaders()
-	// middleware that compresses keeps events back
-	header["Cache-Control"] = []string{header.Get("Cache-Control") + ", no-transform"}
-	w.call.SetOutcome(http.StatusOK, nil)
+	setHeaders(w.call)
 	w.call.Response().WriteHeader(http.StatusOK)
-	retry := retryFrom + rand.N(retryFrom) //nolint:gosec // chance to spread load, not to keep a secret
-	w.buffer = fmt.Appendf(w.buffer, "retry: %d\n", retry.Milliseconds())
-	if w.began != "" { // a block without data is no event, but its ID counts
-		w.buffer = fmt.Appendf(w.buffer, "id: %s\n\n", w.began)
-	}
-	return w.ping()
+	w.events.begin(began)
+	return w.flush()
 }
 
-// ping writes a comment. No empty line ends it: some clients take that for an event without data.
 func (w *writer) ping() error {
-	w.buffer = append(w.buffer, ": ping\n"...)
+	w.events.ping()
 	return w.flush()
 }
 
 func (w *writer) end(reason string) error {
-	w.event("", "end", func(b []byte) []byte { return append(append(append(b, `{"reason":"`...), reason...), `"}`...) })
+	w.events.end(reason)
 	return w.flush()
 }
 
-// arrived writes arrivals. In a stream from many channels the last one has the token as its ID.
-func (w *writer) arrived(arrivals []channel.Arrival, s Stream) error {
+// arrived writes arrivals.
+func (w *writer) arrived(arrivals []channel.Arrival) error {
 	messages := 0
 	for i := range arrivals {
-		a := &arrivals[i]
-		id := a.Receipt
-		if w.from != nil {
-			id = ""
-			if i == len(arrivals)-1 {
-				id = s.Token()
-			}
-		}
-		w.arrival(id, a)
+		a, last := &arrivals[i], i == len(arrivals)-1
+		w.events.arrived(a, last, jsonOf)
 		if a.Message != nil {
 			messages++
 		}
-		if len(w.buffer) >= writeBytes || i == len(arrivals)-1 {
+		if len(w.bytes) >= writeBytes || last {
 			if err := w.flush(); err != nil {
 				return err
 			}
@@ -100,66 +194,19 @@ func (w *writer) arrived(arrivals []channel.Arrival, s Stream) error {
 	return nil
 }
 
-func (w *writer) arrival(id string, a *channel.Arrival) {
-	var source wire.StreamSource
-	if w.from != nil {
-		from := &w.from[a.Source]
-		source = wire.StreamSource{Channel: from.Channel, Subscriber: from.Subscriber}
-	}
-	switch m := a.Message; {
-	case m != nil:
-		if w.from != nil && w.from[a.Source].Tail != nil {
-			a.Receipt = "" // there is nothing to acknowledge
-		}
-		message := wire.StreamMessage{StreamSource: source, ReceiptHandle: a.Receipt, Message: web.MessageOf(m)}
-		w.event(id, "message", message.AppendJSON)
-	case a.Gap != nil:
-		gap := wire.StreamGap{StreamSource: source, Reason: string(a.Gap.Reason), Count: a.Gap.Count}
-		if source.Subscriber != "" { // else the event's ID is its receipt handle, or it has none
-			gap.ReceiptHandle = a.Receipt
-		}
-		w.event(id, "gap", gap.AppendJSON)
-	case w.from != nil: // the end of a stream from one channel says enough
-		problem := wire.SourceProblem{Channel: source.Channel, Subscriber: source.Subscriber, Problem: *w.call.Problem(a.Err)}
-		w.event(id, "problem", func(b []byte) []byte {
-			text, err := json.Marshal(problem)
-			if err != nil {
-				return append(b, "{}"...) // impossible: a problem has only strings and numbers
-			}
-			return append(b, text...)
-		})
-	}
+// jsonOf returns the JSON of a message.
+func jsonOf(m *channel.Message) []byte {
+	message := wire.StreamMessage{Message: web.MessageOf(m)}
+	return message.AppendJSON(nil)
 }
 
-// event appends an event. Line breaks in JSON are white space, which may be another one.
-func (w *writer) event(id, name string, appendJSON func([]byte) []byte) {
-	b := w.buffer
-	if id != "" {
-		b = append(append(append(b, "id: "...), id...), '\n')
-	}
-	b = append(append(append(b, "event: "...), name...), "\ndata: "...)
-	start := len(b)
-	b = appendJSON(b)
-	for _, lineBreak := range []byte("\r\n") {
-		for rest := b[start:]; ; {
-			at := bytes.IndexByte(rest, lineBreak)
-			if at < 0 {
-				break
-			}
-			rest[at] = ' '
-			rest = rest[at+1:]
-		}
-	}
-	w.buffer = append(b, "\n\n"...)
-}
-
-// flush sends what is buffered. The client has until after the next ping, and the time for the bytes, to read it.
+// flush sends what is buffered.
 func (w *writer) flush() error {
-	b := w.buffer
-	if w.buffer = b[:0]; cap(b) > unsent.Small {
-		w.buffer = nil
+	b := w.bytes
+	if w.bytes = b[:0]; cap(b) > unsent.Small {
+		w.bytes = nil
 	}
-	began, inTime := time.Now(), pingEvery+unsent.Time(int64(len(b)))
+	began, inTime := time.Now(), timeToRead(len(b))
 	_ = w.out.SetWriteDeadline(began.Add(inTime)) // fails only without a connection
 	_, err := w.call.Response().Write(b)
 	if err == nil {
@@ -172,5 +219,7 @@ func (w *writer) flush() error {
 	if errors.Is(err, os.ErrDeadlineExceeded) || time.Since(began) >= inTime {
 		w.counts.cut.Inc()
 	}
-	return fmt.Errorf("write %d bytes of a stream: %w", len(b), err)
+	return writeError(len(b), err)
 }
+
+func writeError(n int, err error) error { return fmt.Errorf("write %d bytes of a stream: %w", n, err) }

@@ -27,6 +27,7 @@ const pingEvery = 15 * time.Second
 // Stream is a stream of messages, as *channel.Stream.
 type Stream interface {
 	Next(ctx context.Context, wait time.Duration) ([]channel.Arrival, error)
+	Take() (arrivals []channel.Arrival, again time.Time, done bool)
 	Began() string
 	Token() string
 	Close()
@@ -54,31 +55,33 @@ func Register(r *web.Router, o Options) {
 	if o.Age == 0 {
 		o.Age = DefaultAge
 	}
-	e := &events{streams: o.Streams, age: o.Age, counts: newCounts(o.Metrics, "sse")}
+	e := &api{streams: o.Streams, age: o.Age, counts: newCounts(o.Metrics, "sse"), log: r.LogPanic}
 	a := web.API{Router: r, Fail: web.Fail}
 	a.Add(web.Route{
 		Method: http.MethodGet, Path: "/v1/channels/:channel/subscribers/:subscriber/stream", Query: web.QueryRead,
-		Action: access.Subscribe, Of: web.Subscriber, Waits: true, Handle: e.single,
+		Action: access.Subscribe, Of: web.Subscriber, Waits: true, Detaches: true, Handle: e.single,
 	})
 	a.Add(web.Route{
 		Method: http.MethodGet, Path: "/v1/channels/:channel/stream", Query: web.QueryRead,
-		Action: access.Subscribe, Of: tailOf, Waits: true, Handle: e.tail,
+		Action: access.Subscribe, Of: tailOf, Waits: true, Detaches: true, Handle: e.tail,
 	})
 	a.Add(web.Route{
 		Method: http.MethodGet, Path: "/v1/stream", Query: web.QueryRead, Action: access.Subscribe, InBody: true,
-		Named: namedChannels, Waits: true, Handle: e.many,
+		Named: namedChannels, Waits: true, Detaches: true, Handle: e.many,
 	})
 }
 
-// events serves server-sent events.
-type events struct {
+// api serves server-sent events.
+type api struct {
+	scheduler
 	streams Opener
 	age     time.Duration
 	counts  counts
+	log     func(id string, panicked any)
 }
 
 // single is GET /v1/channels/{channel}/subscribers/{subscriber}/stream.
-func (e *events) single(c *web.Call) error {
+func (e *api) single(c *web.Call) error {
 	q, err := readQuery(c, oneParameters)
 	if err != nil {
 		return err
@@ -90,7 +93,7 @@ func (e *events) single(c *web.Call) error {
 func tailOf(c *web.Call) access.Resource { return access.Resource{Channel: c.Param(0), Tail: true} }
 
 // tail is GET /v1/channels/{channel}/stream.
-func (e *events) tail(c *web.Call) error {
+func (e *api) tail(c *web.Call) error {
 	q, err := readQuery(c, tailParameters)
 	if err != nil {
 		return err
@@ -103,7 +106,7 @@ func (e *events) tail(c *web.Call) error {
 }
 
 // many is GET /v1/stream.
-func (e *events) many(c *web.Call) error {
+func (e *api) many(c *web.Call) error {
 	q, err := readQuery(c, manyParameters)
 	if err != nil {
 		return err
@@ -118,28 +121,40 @@ func (e *events) many(c *web.Call) error {
 	return ofParameters(e.serve(c, q, true), q.From)
 }
 
-// serve opens a stream and writes it until it ends.
-func (e *events) serve(c *web.Call, q channel.StreamQuery, many bool) error {
+// serve opens a stream and writes it until it ends, or leaves that to a goroutine of the scheduler if the connection can
+// be taken from net/http.
+func (e *api) serve(c *web.Call, q channel.StreamQuery, many bool) error {
+	var d *directStream
+	if c.IsDetachable() {
+		d = &directStream{api: e, call: c}
+		d.task = task{scheduler: &e.scheduler, job: d}
+		q.Ready = d.schedule
+	}
 	s, err := e.streams.OpenStream(c.Context(), q)
 	if err != nil {
 		return err
 	}
-	defer s.Close()
-	e.counts.open.Inc()
-	defer e.counts.open.Dec()
-	w := newWriter(c, &e.counts)
+	events := events{problem: c.Problem}
 	if many {
-		w.from = q.From
+		events.from, events.token = q.From, s.Token
 	}
-	w.began = s.Began()
-	c.SetOutcome(http.StatusOK, e.run(c.Context(), s, w))
+	end := time.Now().Add(e.age - rand.N(e.age/4+1)) //nolint:gosec // chance to spread load, not to keep a secret
+	e.counts.open.Inc()
+	if d != nil {
+		d.stream, d.events, d.end = s, events, end
+		return d.begin()
+	}
+	defer e.counts.open.Dec()
+	defer s.Close()
+	w := newWriter(c, &e.counts)
+	w.events = events
+	c.SetOutcome(http.StatusOK, e.run(c.Context(), s, w, end))
 	return nil
 }
 
 // run writes a stream. The error is that of a write: the client has gone, or reads too slowly.
-func (e *events) run(ctx context.Context, s Stream, w *writer) error {
-	end := time.Now().Add(e.age - rand.N(e.age/4+1)) //nolint:gosec // chance to spread load, not to keep a secret
-	if err := w.begin(); err != nil {
+func (e *api) run(ctx context.Context, s Stream, w *writer, end time.Time) error {
+	if err := w.begin(s.Began()); err != nil {
 		return err
 	}
 	w.call.EndSpan() // deliveries have their own
@@ -147,7 +162,7 @@ func (e *events) run(ctx context.Context, s Stream, w *writer) error {
 		arrivals, err := s.Next(ctx, min(pingEvery, time.Until(end)))
 		if len(arrivals) > 0 {
 			span := delivery(ctx, arrivals)
-			err := w.arrived(arrivals, s)
+			err := w.arrived(arrivals)
 			span.End()
 			if err != nil {
 				return err

@@ -33,6 +33,8 @@ func (e *endless) Next(context.Context, time.Duration) ([]channel.Arrival, error
 	return []channel.Arrival{{Message: &e.message, Receipt: "r"}}, nil
 }
 
+func (e *endless) Take() ([]channel.Arrival, time.Time, bool) { return nil, time.Time{}, false }
+
 func (e *endless) Began() string { return "" }
 func (e *endless) Token() string { return "token" }
 func (e *endless) Close()        { e.closed = true }

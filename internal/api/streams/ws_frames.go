@@ -6,6 +6,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/coder/websocket"
 
@@ -311,14 +312,22 @@ func (s *socket) ack(request *wire.ClientFrame) (work func()) {
 	}
 }
 
-// subscription is a stream of a socket.
+// subscription is a stream of a socket. It is the job of its task once the stream is open.
 type subscription struct {
+	task
+	socket *socket
 	query  channel.StreamQuery
 	part   unsent.Part     // contents that have been read and aren't queued yet
 	ref    uint64          // of its subscribe
 	ctx    context.Context //nolint:containedctx // ends with the subscription
 	cancel context.CancelFunc
 	done   chan struct{} // closed when it has ended, and that is answered
+
+	// Of the goroutine that runs the job.
+	stream  Stream
+	traced  bool // ctx is sampled
+	alarm   alarm
+	unwatch func() bool // ends the watching of ctx
 
 	// Guarded by the socket's lock.
 	refused error  // why it is canceled, if its client may not read any more
@@ -343,8 +352,10 @@ func (s *socket) subscribe(f *wire.ClientFrame) {
 	}
 	who := s.who.Load()
 	s.awaitEnd(wire.StreamSource{Channel: f.Channel, Subscriber: f.Subscriber})
-	sub := &subscription{ref: f.Ref, done: make(chan struct{}), query: channel.StreamQuery{Window: f.Window, Socket: true,
+	sub := &subscription{socket: s, ref: f.Ref, done: make(chan struct{}), query: channel.StreamQuery{Window: f.Window, Socket: true,
 		Resume: cmp.Or(f.Resume, f.LastReceiptHandle), Ahead: f.Resume != "", From: []channel.Source{from}}}
+	sub.task = task{scheduler: &s.scheduler, job: sub}
+	sub.query.Ready = sub.schedule
 	sub.part = s.router.Answers().Part(s.client)
 	sub.ctx, sub.cancel = context.WithCancel(unsent.With(who.ctx, &sub.part))
 	if err := s.enlist(who.ctx, sub); err != nil {
@@ -410,28 +421,115 @@ func (s *socket) delist(sub *subscription) (ended uint64, refused error) {
 	return sub.ended, sub.refused
 }
 
-// follow opens a stream, and sends what arrives until it ends. While it waits it needs little of its stack, so that the
-// runtime can shrink it.
+// follow opens the stream of a subscription. Its task sends what arrives.
 func (s *socket) follow(sub *subscription) {
-	defer s.running.Done()
-	defer s.recovered()
-	defer close(sub.done)
-	defer sub.cancel()
-	defer sub.part.Close()
+	defer func() {
+		if p := recover(); p != nil {
+			sub.panicked(p)
+		}
+	}()
 	stream, err := s.open(sub)
 	if stream == nil {
 		s.unopened(sub, err)
+		sub.finish()
 		return
 	}
-	s.ended(sub, s.sent(sub, stream))
+	sub.stream, sub.traced = stream, tracing.Sampled(sub.ctx)
+	sub.unwatch = context.AfterFunc(sub.ctx, sub.schedule)
+	sub.start()
 }
 
-// sent sends what arrives until the stream ends, and closes it. The error is why it ends.
-func (s *socket) sent(sub *subscription, stream Stream) error {
-	defer stream.Close()
+// close closes the stream, if it is open.
+func (sub *subscription) close() {
+	if sub.stream != nil {
+		sub.unwatch()
+		sub.alarm.stop()
+		sub.stream.Close()
+		sub.stream = nil
+	}
+}
+
+// finish is called once, when the subscription has ended.
+func (sub *subscription) finish() {
+	sub.close()
+	sub.part.Close()
+	sub.cancel()
+	close(sub.done)
+	sub.socket.running.Done()
+}
+
+// panicked ends the socket after a panic.
+func (sub *subscription) panicked(p any) {
+	sub.socket.router.LogPanic(sub.socket.id, p)
+	go sub.socket.end(endInternal, websocket.StatusInternalError)
+	sub.finish()
+}
+
+// quick queues the messages that have arrived, if there is room for them.
+func (sub *subscription) quick(w *worker) bool {
+	s := sub.socket
+	if !s.sending.TryLock() {
+		return false
+	}
+	arrivals, again, done, good := sub.take(w)
+	s.sending.Unlock()
+	if len(arrivals) > 0 && good {
+		s.counts.messages.Add(float64(len(arrivals)))
+		s.pipe.flush()
+	}
+	if !good || !done || sub.ctx.Err() != nil {
+		return false
+	}
+	sub.alarm.set(again, time.Now(), sub.schedule)
+	return true
+}
+
+// take queues what Stream.Take returns if that is messages and there is room. good is false if there was none, or the
+// connection has failed.
+func (sub *subscription) take(w *worker) (arrivals []channel.Arrival, again time.Time, done, good bool) {
+	s := sub.socket
+	if !s.pipe.hasRoom() {
+		return nil, time.Time{}, false, false
+	}
+	arrivals, again, done = sub.stream.Take()
+	if len(arrivals) == 0 {
+		return nil, again, done, true
+	}
+	if sub.traced {
+		defer delivery(sub.ctx, arrivals).End()
+	}
+	s.pipe.hold()
+	defer s.pipe.unhold()
+	of := sub.of()
+	for i := range arrivals {
+		w.buffer = appendArrival(w.buffer[:0], of, &arrivals[i], w.jsonOf)
+		if s.conn.Write(s.plain, websocket.MessageText, w.buffer) != nil {
+			return arrivals, again, done, false
+		}
+	}
+	return arrivals, again, done, true
+}
+
+// slow sends what Next returns, and waits until there is room for it.
+func (sub *subscription) slow() (goesOn bool) {
+	err := sub.send()
+	if err == nil {
+		return true
+	}
+	sub.close()
+	sub.socket.ended(sub, err)
+	sub.finish()
+	return false
+}
+
+// send sends what Next returns, until that is nothing. The error is why the subscription ends.
+func (sub *subscription) send() error {
+	if sub.socket.pipe.await() != nil {
+		return errCut
+	}
 	for {
-		arrivals, err := stream.Next(sub.ctx, s.Age)
-		if err := s.arrived(sub, arrivals, err); err != nil {
+		arrivals, err := sub.stream.Next(sub.ctx, 0)
+		if err := sub.socket.arrived(sub, arrivals, err); err != nil || len(arrivals) == 0 {
 			return err
 		}
 	}
@@ -515,14 +613,7 @@ func (s *socket) deliver(of wire.StreamSource, arrivals []channel.Arrival) bool 
 	defer s.pipe.release()
 	for i := range arrivals {
 		a := &arrivals[i]
-		good := s.put(func(b []byte) []byte {
-			if m := a.Message; m != nil {
-				return wire.AppendMessage(b, &wire.StreamMessage{StreamSource: of, ReceiptHandle: a.Receipt,
-					Message: web.MessageOf(m)})
-			}
-			return wire.AppendGap(b, &wire.StreamGap{StreamSource: of, Reason: string(a.Gap.Reason), Count: a.Gap.Count},
-				a.Receipt)
-		})
+		good := s.put(func(b []byte) []byte { return appendArrival(b, of, a, jsonOf) })
 		if !good {
 			return false
 		}
@@ -531,6 +622,16 @@ func (s *socket) deliver(of wire.StreamSource, arrivals []channel.Arrival) bool 
 		}
 	}
 	return true
+}
+
+// appendArrival appends the frame of a message or a gap.
+func appendArrival(b []byte, of wire.StreamSource, a *channel.Arrival, jsonOf func(*channel.Message) []byte) []byte {
+	if a.Message != nil {
+		m := wire.StreamMessage{StreamSource: of, ReceiptHandle: a.Receipt}
+		return wire.AppendMessageWith(b, &m, jsonOf(a.Message))
+	}
+	return wire.AppendGap(b, &wire.StreamGap{StreamSource: of, Reason: string(a.Gap.Reason), Count: a.Gap.Count},
+		a.Receipt)
 }
 
 // unsubscribe ends a subscription, which answers.

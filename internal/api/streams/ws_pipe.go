@@ -8,9 +8,11 @@ import (
 	"os"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/internal/api/web"
 	"github.com/tidemark-dev/tidemark/internal/frames"
 	"github.com/tidemark-dev/tidemark/internal/unsent"
 )
@@ -30,10 +32,12 @@ const (
 	lastTime  = 2 * time.Second
 )
 
-// pipe is the connection of a socket. What is written is queued, and the writer that finds the queue without one writes
-// all of it: under load many frames go out together. Many goroutines may write, and one may read.
+// pipe is the connection of a socket. What is written is queued, and whoever finds the queue without a writer writes as
+// much of it as the connection has room for: under load many frames go out together. A goroutine writes the rest, so
+// that Write never waits for the client. Many goroutines may write, and one may read.
 type pipe struct {
 	net.Conn
+	raw syscall.RawConn // nil: the connection has none, as with TLS
 
 	early        []byte         // read together with the handshake
 	received     meter          // the reader's
@@ -67,8 +71,9 @@ var errCut = errors.New("the client doesn't read in time")
 type handshake struct {
 	http.ResponseWriter
 
-	pipe    *pipe
-	refused []byte // the text of the refusal
+	pipe     *pipe
+	detacher web.Detacher // nil: the connection has none
+	refused  []byte       // the text of the refusal
 }
 
 // WriteHeader writes the status, unless it is one of a refusal.
@@ -91,6 +96,16 @@ func (h *handshake) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 		return nil, nil, err
 	}
 	p := h.pipe
+	if h.detacher != nil {
+		conn = h.detacher.Detach()
+	}
+	if p.raw, err = rawConn(conn); errors.Is(err, errors.ErrUnsupported) {
+		err = nil
+	}
+	if err != nil {
+		_ = conn.Close()
+		return nil, nil, err
+	}
 	p.Conn, p.room.L = conn, &p.mu
 	p.early, err = buffers.Peek(buffers.Reader.Buffered())
 	p.early = append([]byte(nil), p.early...)
@@ -199,22 +214,30 @@ func (p *pipe) hold() { p.held.Add(1) }
 
 // release ends hold, and writes.
 func (p *pipe) release() {
-	p.held.Add(-1)
+	p.unhold()
 	p.flush()
 }
+
+// unhold ends hold. The caller then calls flush.
+func (p *pipe) unhold() { p.held.Add(-1) }
 
 // await waits until there is room for another frame. Errors: that of the connection.
 func (p *pipe) await() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for p.bytes >= queueBytes && p.err == nil {
-		if p.busy {
+		if p.drain(); p.busy {
 			p.room.Wait()
-		} else {
-			p.drain()
 		}
 	}
 	return p.err
+}
+
+// hasRoom reports whether await doesn't wait, and the connection is good.
+func (p *pipe) hasRoom() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.bytes < queueBytes && p.err == nil
 }
 
 // isIdle reports whether nothing waits to be written.
@@ -239,35 +262,74 @@ func (p *pipe) pong() bool {
 func (p *pipe) flush() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if !p.busy {
-		p.drain()
+	p.drain()
+}
+
+// drain writes what is queued, as much as there is room for, and leaves the rest to a goroutine. It does nothing if p is
+// busy. The lock is held.
+func (p *pipe) drain() {
+	for len(p.queue) > 0 && p.err == nil && !p.busy {
+		b := p.takeQueue()
+		p.mu.Unlock()
+		n := p.try(b)
+		p.mu.Lock()
+		if n < len(b) {
+			go p.drainSlowly(b, n)
+			return
+		}
+		p.written(b, nil)
 	}
 }
 
-// drain writes what is queued. The lock is held, and p isn't busy.
-func (p *pipe) drain() {
-	p.busy = true
-	for len(p.queue) > 0 && p.err == nil {
-		b := p.queue
-		p.queue, p.pongs = nil, 0
-		p.mu.Unlock()
-		err := p.write(b)
-		p.mu.Lock()
-		if p.bytes -= len(b); cap(b) <= queueBytes {
-			b = b[:0]
-			queues.Put(&b)
-		}
-		if p.taken {
-			p.taken = p.bytes > unsent.Small
-			p.part.Shrink(int64(p.bytes))
-		}
-		if err != nil {
-			p.fail(err)
-		}
-		p.room.Broadcast()
-	}
+// takeQueue returns what is queued, and makes p busy. The lock is held.
+func (p *pipe) takeQueue() []byte {
+	b := p.queue
+	p.busy, p.queue, p.pongs = true, nil, 0
+	return b
+}
+
+// written ends the writing of what takeQueue has returned. The lock is held.
+func (p *pipe) written(b []byte, err error) {
 	p.busy = false
+	if p.bytes -= len(b); cap(b) <= queueBytes {
+		b = b[:0]
+		queues.Put(&b)
+	}
+	if p.taken {
+		p.taken = p.bytes > unsent.Small
+		p.part.Shrink(int64(p.bytes))
+	}
+	if err != nil {
+		p.fail(err)
+	}
 	p.room.Broadcast()
+}
+
+// drainSlowly writes b without its first bytes, and then what is queued.
+func (p *pipe) drainSlowly(b []byte, from int) {
+	err := p.write(b[from:])
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.written(b, err)
+	p.drain()
+}
+
+// writers are used for one write after the other.
+var writers = sync.Pool{New: func() any {
+	w := &directWriter{}
+	w.init()
+	return w
+}}
+
+// try writes a part of b, or all of it.
+func (p *pipe) try(b []byte) int {
+	if p.raw == nil {
+		return 0
+	}
+	p.wrote.Store(time.Now().UnixNano())
+	w := writers.Get().(*directWriter)
+	defer writers.Put(w)
+	return w.try(p.raw, b)
 }
 
 // write writes bytes. The client has the same time to read them as that of a stream of events.
@@ -284,6 +346,9 @@ func (p *pipe) write(b []byte) error {
 	_, err := p.Conn.Write(b)
 	if errors.Is(err, os.ErrDeadlineExceeded) && !p.closing.Load() {
 		return errCut
+	}
+	if err == nil && !p.closing.Load() {
+		_ = p.SetWriteDeadline(time.Time{}) // it would end a later try
 	}
 	return err
 }

@@ -69,6 +69,7 @@ const (
 // Sockets serves WebSockets. All methods may be called by several goroutines.
 type Sockets struct {
 	SocketOptions
+	scheduler
 	router *web.Router
 	counts socketCounts
 
@@ -132,7 +133,7 @@ func (ss *Sockets) accept(c *web.Call) error {
 		}
 	}
 	c.SetHeaders()
-	h := &handshake{ResponseWriter: c.Response(), pipe: &s.pipe}
+	h := &handshake{ResponseWriter: c.Response(), pipe: &s.pipe, detacher: c.Detacher()}
 	conn, err := websocket.Accept(h, r, &websocket.AcceptOptions{
 		Subprotocols: []string{wire.SocketProtocol}, InsecureSkipVerify: true, // the route has checked it
 		OnPingReceived: s.pinged, OnPongReceived: s.ponged,

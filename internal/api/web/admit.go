@@ -193,10 +193,9 @@ func (c *Call) Allow(a access.Action, r access.Resource) error {
 // hold gives the call a context that ends with the client's credential, or with what the rules allow it.
 func (c *Call) hold(p *access.Principal) {
 	request := c.ctx
-	held, stop := c.route.router.guard.Hold(request, p)
-	c.ctx = held
+	c.ctx, c.stopHold = c.route.router.guard.Hold(request, p)
 	c.release = func() {
-		stop()
+		c.stopHold()
 		c.ctx, c.release = request, nil
 	}
 }
@@ -215,7 +214,10 @@ func (c *Call) handle() error {
 		return err
 	}
 	err := c.route.Handle(c)
-	if lapsed := c.lapsed(); err != nil && lapsed != nil {
+	if err == nil { // a detached call is another goroutine's
+		return nil
+	}
+	if lapsed := c.lapsed(); lapsed != nil {
 		return lapsed
 	}
 	return err

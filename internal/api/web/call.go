@@ -26,6 +26,7 @@ type Call struct {
 	admitted bool          // the connection is in use by the call
 	inQuery  bool          // the client's credential was in the query
 	release  func()        // of the hold of a call that waits; nil: there is none
+	stopHold func()        // the part of release that doesn't change the call
 	id       string        // of the request
 	started  time.Time
 	span     tracing.Span
@@ -35,6 +36,7 @@ type Call struct {
 	cut      error        // a part of the answer was refused
 	status   int          // of the answer; 0: the answer hasn't begun
 	err      error        // the error, for the log
+	detachable
 }
 
 // reservedKey is the context key of requests on reserved connections.
@@ -60,11 +62,15 @@ func newCall(r *route, w http.ResponseWriter, request *http.Request, params []st
 	default:
 		c.unsent = r.router.answers.Granted(c.client)
 	}
-	c.ctx = unsent.With(c.request.Context(), &c.unsent)
-	c.beginSpan()
-	c.share.call, c.share.memory = c, &r.router.bodies
+	c.ctx = c.request.Context()
 	c.place = places.From(c.ctx)
 	c.reserved = c.place == nil && c.ctx.Value(reservedKey{}) != nil
+	if r.Detaches && request.ProtoMajor == 1 {
+		c.ctx = c.separate()
+	}
+	c.ctx = unsent.With(c.ctx, &c.unsent)
+	c.beginSpan()
+	c.share.call, c.share.memory = c, &r.router.bodies
 	c.id = RequestID(c.request.Header[headerRequestID], c.started)
 	return c
 }
@@ -148,7 +154,7 @@ const StatusClientGone = 499
 
 // outcome returns the status for metrics and log.
 func (c *Call) outcome() int {
-	if c.status != http.StatusInternalServerError && c.request.Context().Err() != nil {
+	if c.request != nil && c.status != http.StatusInternalServerError && c.request.Context().Err() != nil {
 		return StatusClientGone
 	}
 	return c.status
@@ -161,16 +167,23 @@ func (c *Call) log(elapsed time.Duration) {
 	if !refused && !log.Enabled(ctx, level) {
 		return
 	}
-	l := logged{
-		id: c.id, method: c.request.Method, path: c.request.URL.EscapedPath(), client: c.request.RemoteAddr,
-		principal: c.Principal(), status: status, elapsed: elapsed, err: c.err,
-	}
+	l := c.logged()
+	l.status, l.elapsed, l.err = status, elapsed, c.err
 	if refused {
 		log.remember(l)
 	}
 	if log.Enabled(ctx, level) {
 		l.write(ctx, log.Logger, level)
 	}
+}
+
+// logged returns the request for the log, without its outcome.
+func (c *Call) logged() logged {
+	if c.detachable.log != nil {
+		return *c.detachable.log
+	}
+	return logged{id: c.id, method: c.request.Method, path: c.request.URL.EscapedPath(), client: c.request.RemoteAddr,
+		principal: c.Principal()}
 }
 
 // writeError is the error of an answer to a client that has disconnected.

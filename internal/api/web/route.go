@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"errors"
 	"log/slog"
 	"net/http"
@@ -43,9 +44,11 @@ type Route struct {
 	// pages of other origins may not open it. The handler checks what each of its frames does.
 	Socket bool
 	Open   bool // the route is served without credentials
-	Waits  bool // the answer may wait: the call's context ends when the client's credential or permission does
-	Large  bool // the call only reads, and its answer may be large, as that of a GET
-	Admin  bool // the route is served by Router.Admin only
+	// Detaches is set if the handler may call Call.Detach.
+	Detaches bool
+	Waits    bool // the answer may wait: the call's context ends when the client's credential or permission does
+	Large    bool // the call only reads, and its answer may be large, as that of a GET
+	Admin    bool // the route is served by Router.Admin only
 	// Linked is set if pages of other origins may link to it: the answer is a page, the same for everybody.
 	Linked bool
 	Handle Handler
@@ -136,15 +139,35 @@ func (c *Call) check() error {
 
 // finish is deferred: it turns a panic into an answer, returns the memory of body and answer, counts and logs.
 func (c *Call) finish() {
+	if c.conn != nil { // the call is detached: another goroutine finishes it
+		return
+	}
+	if c.detachable.cancel != nil {
+		c.unlink()
+		c.detachable.cancel(context.Canceled)
+	}
 	c.share.EndTurn()
 	c.share.Release()
+	c.leave()
+	if p := recover(); p != nil {
+		c.panicked(p)
+	}
+	c.count()
+	if c.cut != nil {
+		panic(http.ErrAbortHandler) // the client must not take a part of the answer for all of it
+	}
+}
+
+// leave returns the memory of the answer, and ends the use of the connection.
+func (c *Call) leave() {
 	c.unsent.Close()
 	if c.admitted {
 		c.place.End()
 	}
-	if p := recover(); p != nil {
-		c.panicked(p)
-	}
+}
+
+// count counts and logs the call, and ends its span.
+func (c *Call) count() {
 	if c.cut != nil { // whatever status was sent
 		c.status, c.err = http.StatusServiceUnavailable, c.cut
 	}
@@ -152,9 +175,6 @@ func (c *Call) finish() {
 	c.route.metrics.observe(c.ctx, c.outcome(), elapsed)
 	c.log(elapsed)
 	c.EndSpan()
-	if c.cut != nil {
-		panic(http.ErrAbortHandler) // the client must not take a part of the answer for all of it
-	}
 }
 
 // panicked answers 500. If the answer has begun, or the handler asked for it, it breaks the connection instead: the

@@ -60,6 +60,8 @@ type Router struct {
 	ready   func(context.Context) error
 	bodies  bodyMemory
 	answers *unsent.Budget
+	// detached are calls that net/http doesn't know any more.
+	detached detachedCalls
 
 	draining *drain.State
 	stopping *drain.State // it doesn't end
@@ -102,6 +104,7 @@ func New(o Options) *Router {
 			size: o.BodyMemory, closed: o.Guard != nil, clients: map[string]int64{},
 			turns: semaphore.NewWeighted(Turns()), maxBody: o.MaxBodyBytes, readTimeout: o.ReadTimeout,
 		},
+		detached: detachedCalls{open: map[*Call]struct{}{}},
 		answers:  unsent.New(cmp.Or(o.AnswerMemory, DefaultAnswerMemory)),
 		draining: drain.New(), stopping: drain.New(),
 	}

@@ -1,0 +1,208 @@
+package streams
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/internal/api/web"
+	"github.com/tidemark-dev/tidemark/internal/wire"
+)
+
+// scheduler runs the tasks of streams that have something to do, so that a stream needs no goroutine while it waits. As
+// many goroutines as there are processors take one task after the other; they end when there is none.
+type scheduler struct {
+	mu      sync.Mutex
+	queue   []*task
+	head    int // of the queue
+	workers int
+}
+
+// task is what a stream does. Its job is run by one goroutine at a time.
+type task struct {
+	scheduler *scheduler
+	job       job
+	state     atomic.Int32
+}
+
+// job is the work of a task.
+type job interface {
+	// quick does what can be done without waiting. It reports whether slow need not be called.
+	quick(*worker) bool
+	// slow does the rest, on a goroutine of its own. It reports whether the task goes on.
+	slow() bool
+	// panicked ends the stream after a panic of either.
+	panicked(any)
+}
+
+// The states of a task.
+const (
+	starting int32 = iota // schedule does nothing: start runs the job
+	idle
+	queued
+	running
+	runAgain // something has happened since the job has begun
+	ended
+)
+
+// start runs the job for the first time.
+func (t *task) start() { t.enqueue() }
+
+// schedule runs the job soon. It doesn't block, and may be called at any time.
+func (t *task) schedule() {
+	for {
+		switch t.state.Load() {
+		case idle:
+			if t.state.CompareAndSwap(idle, queued) {
+				t.scheduler.add(t)
+				return
+			}
+		case running:
+			if t.state.CompareAndSwap(running, runAgain) {
+				return
+			}
+		default:
+			return
+		}
+	}
+}
+
+func (t *task) enqueue() {
+	t.state.Store(queued)
+	t.scheduler.add(t)
+}
+
+func (s *scheduler) add(t *task) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if n := len(s.queue); n == cap(s.queue) && s.head > n/2 {
+		rest := copy(s.queue, s.queue[s.head:])
+		clear(s.queue[rest:])
+		s.queue, s.head = s.queue[:rest], 0
+	}
+	s.queue = append(s.queue, t)
+	if s.workers < runtime.GOMAXPROCS(0) {
+		s.workers++
+		go s.work()
+	}
+}
+
+// next returns the next task, or nil if the worker must end.
+func (s *scheduler) next() *task {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.head == len(s.queue) {
+		s.workers--
+		if s.queue, s.head = s.queue[:0], 0; cap(s.queue) > maxQueue {
+			s.queue = nil
+		}
+		return nil
+	}
+	t := s.queue[s.head]
+	s.queue[s.head] = nil
+	s.head++
+	return t
+}
+
+// maxQueue is how many entries of an empty queue stay allocated.
+const maxQueue = 1024
+
+func (s *scheduler) work() {
+	w := workers.Get().(*worker)
+	defer workers.Put(w)
+	for t := s.next(); t != nil; t = s.next() {
+		t.run(w)
+	}
+	w.rest()
+}
+
+// run does what the task has to do.
+func (t *task) run(w *worker) {
+	defer t.recovered()
+	t.state.Store(running)
+	switch {
+	case !t.job.quick(w):
+		go t.runSlowly()
+	case !t.state.CompareAndSwap(running, idle):
+		t.enqueue()
+	}
+}
+
+func (t *task) runSlowly() {
+	defer t.recovered()
+	if t.job.slow() {
+		t.enqueue()
+	} else {
+		t.state.Store(ended)
+	}
+}
+
+// recovered is deferred: a panic ends the stream and not the service.
+func (t *task) recovered() {
+	if p := recover(); p != nil {
+		t.state.Store(ended)
+		t.job.panicked(p)
+	}
+}
+
+// alarm schedules a task later.
+type alarm struct {
+	timer *time.Timer
+	at    time.Time
+}
+
+// set calls schedule at a time, at the latest. An earlier call stays.
+func (a *alarm) set(at, now time.Time, schedule func()) {
+	switch {
+	case a.timer == nil:
+		a.timer = time.AfterFunc(at.Sub(now), schedule)
+	case at.Before(a.at) || !now.Before(a.at):
+		a.timer.Reset(at.Sub(now))
+	default:
+		return
+	}
+	a.at = at
+}
+
+func (a *alarm) stop() {
+	if a.timer != nil {
+		a.timer.Stop()
+	}
+}
+
+// worker is what a goroutine of the scheduler uses for one job after the other.
+type worker struct {
+	direct directWriter
+	buffer []byte
+	last   *channel.Message // whose JSON is in json
+	json   []byte
+}
+
+var workers = sync.Pool{New: func() any {
+	w := &worker{}
+	w.direct.init()
+	return w
+}}
+
+// jsonOf returns the JSON of a message. Subscribers of a channel get it one after the other, so it is often that of the
+// last call.
+func (w *worker) jsonOf(m *channel.Message) []byte {
+	if w.last != m {
+		message := wire.StreamMessage{Message: web.MessageOf(m)}
+		w.last, w.json = m, message.AppendJSON(w.json[:0])
+	}
+	return w.json
+}
+
+// rest forgets what isn't needed while there is nothing to do.
+func (w *worker) rest() {
+	w.last = nil
+	if cap(w.json) > writeBytes {
+		w.json = nil
+	}
+	if cap(w.buffer) > writeBytes {
+		w.buffer = nil
+	}
+}
