@@ -55,6 +55,7 @@ type options struct {
 func main() {
 	var o options
 	flag.StringVar(&o.binary, "tidemark", "bin/tidemark", "the binary to measure")
+	flag.StringVar(&o.against, "against", "", "the binary of an earlier release, for requests; empty: none")
 	flag.StringVar(&o.out, "out", "docs/benchmarks.md", "file to write the report to; empty: none")
 	flag.IntVar(&o.rounds, "rounds", 5, "how often each pair is measured; the medians are reported")
 	flag.IntVar(&o.requests, "requests", 20000, "requests in a round")

@@ -37,6 +37,8 @@ func requests(b *bench) {
 	u.measureAck()
 	u.measureNext()
 	u.measureEmptyFetch()
+	u.stop()
+	b.measureAgainst()
 }
 
 func (u *system) measurePublish() {

@@ -25,6 +25,7 @@ type bench struct {
 // settings are the parameters of all parts.
 type settings struct {
 	binary   string // of the service
+	against  string // the binary of an earlier release; empty: none
 	rounds   int    // how often each figure is measured
 	requests int    // in a round
 }
