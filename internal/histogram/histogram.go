@@ -3,11 +3,9 @@
 package histogram
 
 import (
-	"context"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"go.opentelemetry.io/otel/trace"
 )
 
 // The bounds of a native histogram. Only a scrape in the protobuf format has one.
@@ -25,11 +23,11 @@ func Options(name, help string, buckets []float64) prometheus.HistogramOpts {
 	}
 }
 
-// Observe adds a duration. If ctx belongs to a sampled trace, the exemplar of its bucket is the ID of the trace.
-func Observe(ctx context.Context, to prometheus.ExemplarObserver, took time.Duration) {
+// Observe adds a duration. The exemplar of its bucket is the ID of the trace that it belongs to, unless that is empty.
+func Observe(trace string, to prometheus.ExemplarObserver, took time.Duration) {
 	var labels prometheus.Labels // nil: no exemplar
-	if span := trace.SpanContextFromContext(ctx); span.IsSampled() {
-		labels = prometheus.Labels{"trace_id": span.TraceID().String()}
+	if trace != "" {
+		labels = prometheus.Labels{"trace_id": trace}
 	}
 	to.ObserveWithExemplar(took.Seconds(), labels)
 }

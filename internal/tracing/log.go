@@ -3,8 +3,6 @@ package tracing
 import (
 	"context"
 	"log/slog"
-
-	"go.opentelemetry.io/otel/trace"
 )
 
 // LogHandler returns a handler that adds trace_id and span_id to what is logged with the context of a span.
@@ -14,7 +12,7 @@ type logHandler struct{ slog.Handler }
 
 // Handle logs a record.
 func (h logHandler) Handle(ctx context.Context, r slog.Record) error {
-	if of := trace.SpanContextFromContext(ctx); of.IsValid() {
+	if of := spanOfContext(ctx).SpanContext(); of.IsValid() {
 		r = r.Clone()
 		r.AddAttrs(slog.String("trace_id", of.TraceID().String()), slog.String("span_id", of.SpanID().String()))
 	}

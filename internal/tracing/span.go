@@ -3,10 +3,12 @@ package tracing
 import (
 	"context"
 	"encoding/hex"
+	"sync/atomic"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/trace/noop"
 )
 
 // maxLinks is how many links a span gets: the default of the SDK, which drops further ones.
@@ -56,15 +58,34 @@ func (s Span) End() {
 	}
 }
 
+// made is set once there was a Tracer: before, no context has a span, and looking for one takes time in each request.
+var made atomic.Bool
+
+// spanOfContext returns the span of a context, which does nothing if there is none.
+func spanOfContext(ctx context.Context) trace.Span {
+	if !made.Load() {
+		return noop.Span{}
+	}
+	return trace.SpanFromContext(ctx)
+}
+
 // From returns the span of a context.
-func From(ctx context.Context) Span { return Span{trace.SpanFromContext(ctx)} }
+func From(ctx context.Context) Span { return Span{spanOfContext(ctx)} }
 
 // Recorded reports whether a context has a span that is recorded. It is false without tracing.
-func Recorded(ctx context.Context) bool { return trace.SpanFromContext(ctx).IsRecording() }
+func Recorded(ctx context.Context) bool { return spanOfContext(ctx).IsRecording() }
+
+// ID returns the ID of the trace of a context in hexadecimal digits, or "" if the context has no sampled span.
+func ID(ctx context.Context) string {
+	if span := spanOfContext(ctx).SpanContext(); span.IsSampled() {
+		return span.TraceID().String()
+	}
+	return ""
+}
 
 // Call begins the span of a call of another service, such as Redis, if the context has a recorded span: its child.
 func Call(ctx context.Context, name string, attributes ...Attribute) (context.Context, Span) {
-	parent := trace.SpanFromContext(ctx)
+	parent := spanOfContext(ctx)
 	if !parent.IsRecording() {
 		return ctx, Span{}
 	}
@@ -78,7 +99,7 @@ func Call(ctx context.Context, name string, attributes ...Attribute) (context.Co
 // one of these: without sampled ones the returned context has no recorded span. A request that makes its own call alone
 // gets no further span.
 func Shared(ctx context.Context, name string, requests int, of func(i int) string) (context.Context, Span) {
-	first := trace.SpanFromContext(ctx)
+	first := spanOfContext(ctx)
 	var links []trace.Link
 	eachOf(requests, of, func(l trace.Link) { links = append(links, l) })
 	if len(links) == 0 {
@@ -103,7 +124,7 @@ func Sampled(ctx context.Context) bool { return trace.SpanContextFromContext(ctx
 // of its own, since a stream may last for hours, linked to the opening of the stream and to the messages. There is none
 // unless both were sampled.
 func Delivery(ctx context.Context, name string, messages int, of func(i int) string) Span {
-	opening := trace.SpanFromContext(ctx)
+	opening := spanOfContext(ctx)
 	if !opening.SpanContext().IsSampled() {
 		return Span{}
 	}
@@ -120,7 +141,7 @@ func Delivery(ctx context.Context, name string, messages int, of func(i int) str
 // Of returns the text to be kept with what the request of a context creates: that of a traceparent header. It is empty
 // unless the request is sampled.
 func Of(ctx context.Context) string {
-	of := trace.SpanContextFromContext(ctx)
+	of := spanOfContext(ctx).SpanContext()
 	if !of.IsSampled() || !of.IsValid() {
 		return ""
 	}
@@ -146,7 +167,7 @@ func Header(ctx context.Context) string {
 
 // LinkEach links the span of a context, if it is recorded, to those of n texts, 128 at most.
 func LinkEach(ctx context.Context, n int, of func(i int) string) {
-	span := trace.SpanFromContext(ctx)
+	span := spanOfContext(ctx)
 	if span.IsRecording() {
 		eachOf(n, of, span.AddLink)
 	}

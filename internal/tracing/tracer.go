@@ -70,6 +70,7 @@ func New(ctx context.Context, o Options) (*Tracer, error) {
 		limits.AttributeValueLengthLimit = maxValue
 	}
 	p := sdk.NewTracerProvider(sdk.WithRawSpanLimits(limits), sdk.WithResource(about), sdk.WithSampler(s.sampling), sdk.WithSpanProcessor(e))
+	made.Store(true)
 	return &Tracer{tracer: p.Tracer(scope), provider: p, exporter: e, propagate: s.propagate}, nil
 }
 

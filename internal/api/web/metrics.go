@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 
 	"github.com/tidemark-dev/tidemark/internal/histogram"
+	"github.com/tidemark-dev/tidemark/internal/tracing"
 	"github.com/tidemark-dev/tidemark/internal/unsent"
 )
 
@@ -94,7 +95,7 @@ func (m *metrics) route(route, method string) *routeMetrics {
 // observe counts a request with a context. It may be called by several goroutines.
 func (r *routeMetrics) observe(ctx context.Context, status int, elapsed time.Duration) {
 	r.counter(status).Inc()
-	histogram.Observe(ctx, r.seconds(), elapsed)
+	histogram.Observe(tracing.ID(ctx), r.seconds(), elapsed)
 }
 
 func (r *routeMetrics) counter(status int) prometheus.Counter {
