@@ -98,12 +98,12 @@ func (c *Call) admit() error {
 	if err != nil {
 		return err
 	}
-	p := access.From(c.ctx) // of the connection: the user of the administrator's socket
+	p := c.principal // of the connection: the user of the administrator's socket
 	if p == nil {
 		if p, err = gate.Authenticate(c.ctx, credential, c.request.RemoteAddr); err != nil {
 			return err
 		}
-		c.ctx = access.With(c.ctx, p)
+		c.principal, c.ctx = p, access.With(c.ctx, p)
 	}
 	if c.ctx, err = gate.Limit(c.ctx, p, c.request.RemoteAddr); err != nil {
 		return err
@@ -182,12 +182,12 @@ func (c *Call) LimitsOf(p *access.Principal) string { return c.route.router.limi
 func (c *Call) InQuery() bool { return c.inQuery }
 
 // Principal returns the client, or nil if the service is open.
-func (c *Call) Principal() *access.Principal { return access.From(c.ctx) }
+func (c *Call) Principal() *access.Principal { return c.principal }
 
 // Allow returns an error if the client may not do an action. It is for resources in the body, which a route's Of can't
 // know.
 func (c *Call) Allow(a access.Action, r access.Resource) error {
-	return c.route.router.guard.Check(c.ctx, access.From(c.ctx), a, r)
+	return c.route.router.guard.Check(c.ctx, c.principal, a, r)
 }
 
 // hold gives the call a context that ends with the client's credential, or with what the rules allow it.

@@ -145,7 +145,7 @@ func (c *Call) begin(status int) {
 // SetHeaders sets the headers of every answer.
 func (c *Call) SetHeaders() {
 	header := c.response.Header()
-	header[headerRequestID] = []string{c.id}
+	header[headerRequestID] = c.id[:]
 	setSafetyHeaders(header)
 	if c.inQuery {
 		header[headerCacheControl] = privateNoStore

@@ -16,26 +16,27 @@ import (
 
 // Call is one request and its answer. It is used by one goroutine.
 type Call struct {
-	route    *route
-	ctx      context.Context //nolint:containedctx // the request's, with its principal, as in net/http
-	request  *http.Request
-	response http.ResponseWriter
-	params   []string      // of the path, as they were sent
-	place    *places.Place // of the connection; nil: it has none
-	reserved bool          // all places are in use, and the connection has none
-	admitted bool          // the connection is in use by the call
-	inQuery  bool          // the client's credential was in the query
-	release  func()        // of the hold of a call that waits; nil: there is none
-	stopHold func()        // the part of release that doesn't change the call
-	id       string        // of the request
-	started  time.Time
-	span     tracing.Span
-	share    share // of the memory of all bodies
-	unsent   unsent.Part
-	writer   answerWriter // response
-	cut      error        // a part of the answer was refused
-	status   int          // of the answer; 0: the answer hasn't begun
-	err      error        // the error, for the log
+	route     *route
+	ctx       context.Context //nolint:containedctx // the request's, with its principal, as in net/http
+	request   *http.Request
+	response  http.ResponseWriter
+	params    []string          // of the path, as they were sent
+	place     *places.Place     // of the connection; nil: it has none
+	reserved  bool              // all places are in use, and the connection has none
+	admitted  bool              // the connection is in use by the call
+	inQuery   bool              // the client's credential was in the query
+	release   func()            // of the hold of a call that waits; nil: there is none
+	stopHold  func()            // the part of release that doesn't change the call
+	id        [1]string         // of the request, as the value of a header
+	principal *access.Principal // nil: not known yet, or the service is open
+	started   time.Time
+	span      tracing.Span
+	share     share // of the memory of all bodies
+	unsent    unsent.Part
+	writer    answerWriter // response
+	cut       error        // a part of the answer was refused
+	status    int          // of the answer; 0: the answer hasn't begun
+	err       error        // the error, for the log
 	detachable
 }
 
@@ -65,13 +66,14 @@ func newCall(r *route, w http.ResponseWriter, request *http.Request, params []st
 	c.ctx = c.request.Context()
 	c.place = places.From(c.ctx)
 	c.reserved = c.place == nil && c.ctx.Value(reservedKey{}) != nil
+	c.principal = access.From(c.ctx)
 	if r.Detaches && request.ProtoMajor == 1 {
 		c.ctx = c.separate()
 	}
 	c.ctx = unsent.With(c.ctx, &c.unsent)
 	c.beginSpan()
 	c.share.call, c.share.memory = c, &r.router.bodies
-	c.id = RequestID(c.request.Header[headerRequestID], c.started)
+	c.id[0] = RequestID(c.request.Header[headerRequestID], c.started)
 	return c
 }
 
@@ -87,7 +89,7 @@ func Client(p *access.Principal, address string) string {
 }
 
 // ID returns the ID of the request.
-func (c *Call) ID() string { return c.id }
+func (c *Call) ID() string { return c.id[0] }
 
 // Request returns the request.
 func (c *Call) Request() *http.Request { return c.request }
@@ -182,7 +184,7 @@ func (c *Call) logged() logged {
 	if c.detachable.log != nil {
 		return *c.detachable.log
 	}
-	return logged{id: c.id, method: c.request.Method, path: c.request.URL.EscapedPath(), client: c.request.RemoteAddr,
+	return logged{id: c.id[0], method: c.request.Method, path: c.request.URL.EscapedPath(), client: c.request.RemoteAddr,
 		principal: c.Principal()}
 }
 

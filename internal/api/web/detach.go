@@ -48,8 +48,8 @@ func (c *Call) separate() context.Context {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	c.detachable.cancel = cancel
 	c.unlink = context.AfterFunc(parent, func() { cancel(context.Cause(parent)) })
-	if p := access.From(parent); p != nil {
-		ctx = access.With(ctx, p)
+	if c.principal != nil {
+		ctx = access.With(ctx, c.principal)
 	}
 	return ctx
 }

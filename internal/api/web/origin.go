@@ -15,7 +15,6 @@ import (
 	"github.com/labstack/echo/v4/middleware"
 
 	"github.com/tidemark-dev/tidemark/fault"
-	"github.com/tidemark-dev/tidemark/internal/access"
 	"github.com/tidemark-dev/tidemark/internal/patterns"
 )
 
@@ -56,8 +55,7 @@ type origins struct {
 // one whose host name was made to resolve to this service (DNS rebinding). Clients that aren't browsers send neither
 // Origin nor Sec-Fetch-Site. A browser lets every page open a WebSocket, and read what it receives. No page can connect
 // to a Unix socket, whose clients are the administrator.
-func (o *origins) check(r *http.Request, of *Route) error {
-	isUnix := access.From(r.Context()) != nil
+func (o *origins) check(r *http.Request, of *Route, isUnix bool) error {
 	loopback, _ := r.Context().Value(onLoopback{}).(bool)
 	if !isUnix {
 		if err := o.checkHost(r.Host, loopback); err != nil {
@@ -122,15 +120,19 @@ func (o *origins) checkHost(host string, loopback bool) error {
 	if len(o.hosts) == 0 && !loopback && !o.open {
 		return nil
 	}
-	if name, _, err := net.SplitHostPort(host); err == nil {
-		host = name
+	if strings.Contains(host, ":") { // else the error would be made in vain
+		if name, _, err := net.SplitHostPort(host); err == nil {
+			host = name
+		}
 	}
 	if inner, open := strings.CutPrefix(host, "["); open && strings.HasSuffix(inner, "]") {
 		host = strings.TrimSuffix(inner, "]")
 	}
 	host = strings.ToLower(strings.TrimSuffix(host, "."))
-	if _, err := netip.ParseAddr(host); err == nil || host == "" || host == "localhost" ||
-		strings.HasSuffix(host, ".localhost") {
+	if host == "" || host == "localhost" || strings.HasSuffix(host, ".localhost") {
+		return nil
+	}
+	if _, err := netip.ParseAddr(host); err == nil {
 		return nil
 	}
 	if slices.ContainsFunc(o.hosts, func(pattern string) bool { return patterns.MatchesHost(pattern, host) }) {

@@ -119,7 +119,7 @@ func withRetry(p *client.Problem, after time.Duration) *client.Problem {
 }
 
 // Problem returns the problem for an error of a part of an answer. An internal error is logged.
-func (c *Call) Problem(err error) *client.Problem { return c.route.router.Problem(c.ctx, c.id, err) }
+func (c *Call) Problem(err error) *client.Problem { return c.route.router.Problem(c.ctx, c.id[0], err) }
 
 // Problem returns the problem for an error of a part of the request with an ID. An internal error is logged.
 func (r *Router) Problem(ctx context.Context, id string, err error) *client.Problem {
@@ -134,7 +134,7 @@ func (r *Router) Problem(ctx context.Context, id string, err error) *client.Prob
 // Fail answers with an error as a problem, as /v1 does.
 func Fail(c *Call, err error) {
 	p := ProblemOf(err)
-	p.RequestID = c.id
+	p.RequestID = c.id[0]
 	body, errJSON := json.Marshal(p)
 	if errJSON != nil {
 		body = nil // impossible: a problem has only strings and numbers

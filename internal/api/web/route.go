@@ -122,7 +122,7 @@ func (c *Call) check() error {
 		c.route.router.CountRefused()
 		return ErrConnections
 	}
-	if err := c.route.origins.check(c.request, &c.route.Route); err != nil {
+	if err := c.route.origins.check(c.request, &c.route.Route, c.principal != nil); err != nil {
 		return err
 	}
 	if err := c.admit(); err != nil {
@@ -192,7 +192,7 @@ func (c *Call) panicked(p any) {
 }
 
 // LogPanic logs a panic with the stack of the calling goroutine.
-func (c *Call) LogPanic(p any) { c.route.router.LogPanic(c.id, p) }
+func (c *Call) LogPanic(p any) { c.route.router.LogPanic(c.id[0], p) }
 
 // LogPanic logs a panic in the work for the request with an ID, with the stack of the calling goroutine.
 func (r *Router) LogPanic(id string, p any) { logPanic(r.log.Logger, id, p) }
