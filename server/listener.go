@@ -114,6 +114,8 @@ type limitedConn struct {
 	closing  sync.Once
 	failed   atomic.Bool // the TLS handshake has
 	lengths  lengths
+
+	reads, writes deadline
 }
 
 // Accept waits for the next connection.
@@ -122,7 +124,7 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &limitedConn{Conn: l.connections.limitFrames(conn), accepted: conn, listener: l}
+	c := &limitedConn{Conn: l.connections.limitFrames(conn), accepted: conn, listener: l, writes: deadline{writes: true}}
 	if c.place = l.connections.Take(conn); c.place == nil {
 		l.reserve(c)
 	}
@@ -174,7 +176,9 @@ func (c *limitedConn) Detach() net.Conn { return &places.Conn{Conn: c.accepted, 
 // Read reads what the client sends. With TLS the first call does the handshake, within the time for a request's
 // headers.
 func (c *limitedConn) Read(p []byte) (int, error) {
+	c.reads.begin(c.accepted)
 	n, err := c.Conn.Read(p)
+	c.reads.end()
 	c.lengths.read(p[:n])
 	if err != nil {
 		c.readFailed(err)
@@ -204,6 +208,8 @@ func (c *limitedConn) Write(answer []byte) (int, error) {
 	if c.failed.Load() {
 		return 0, net.ErrClosed
 	}
+	c.writes.begin(c.accepted)
+	defer c.writes.end()
 	better := c.listener.refuse(answer)
 	if better == nil {
 		return c.Conn.Write(answer)
@@ -212,6 +218,17 @@ func (c *limitedConn) Write(answer []byte) (int, error) {
 		return 0, err
 	}
 	return len(answer), nil
+}
+
+// SetReadDeadline sets the deadline of reads: see deadline.
+func (c *limitedConn) SetReadDeadline(at time.Time) error { return c.reads.move(c.accepted, at) }
+
+// SetWriteDeadline sets the deadline of writes: see deadline.
+func (c *limitedConn) SetWriteDeadline(at time.Time) error { return c.writes.move(c.accepted, at) }
+
+// SetDeadline sets both deadlines at once. net/http removes them by it when a handler takes over the connection.
+func (c *limitedConn) SetDeadline(at time.Time) error {
+	return errors.Join(c.reads.moveNow(c.accepted, at), c.writes.moveNow(c.accepted, at))
 }
 
 // connContext is for http.Server. Whoever can connect to a Unix socket is the administrator.
