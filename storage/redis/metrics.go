@@ -1,6 +1,8 @@
 package redis
 
 import (
+	"sync"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/refusal"
@@ -9,6 +11,7 @@ import (
 // metrics counts the calls and the errors of a Conn. Its zero value counts nothing. Many goroutines may use it.
 type metrics struct {
 	scripts       *prometheus.CounterVec
+	sentScripts   *sync.Map // the counters of scripts, by name: looking one up in scripts takes longer
 	retries       *prometheus.CounterVec
 	failures      *prometheus.CounterVec
 	interruptions prometheus.Counter
@@ -30,6 +33,7 @@ func newMetrics(r prometheus.Registerer) (metrics, error) {
 		return metrics{}, nil
 	}
 	m := metrics{
+		sentScripts: new(sync.Map),
 		scripts: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "tidemark_redis_scripts_total",
 			Help: "Calls of scripts, by the script.",
@@ -89,9 +93,14 @@ func newMetrics(r prometheus.Registerer) (metrics, error) {
 
 // sent counts calls of a script.
 func (m metrics) sent(script string, calls int) {
-	if m.scripts != nil {
-		m.scripts.WithLabelValues(script).Add(float64(calls))
+	if m.scripts == nil {
+		return
 	}
+	counter, ok := m.sentScripts.Load(script)
+	if !ok {
+		counter, _ = m.sentScripts.LoadOrStore(script, m.scripts.WithLabelValues(script))
+	}
+	counter.(prometheus.Counter).Add(float64(calls)) //nolint:forcetypeassert // it has only counters
 }
 
 // retried counts an operation that is tried again after an error with the code.

@@ -36,7 +36,7 @@ func rows(t testing.TB) []storetest.KeyRow {
 func TestPage(t *testing.T) {
 	t.Parallel()
 	scripts := luatest.Scripts(t, "channels")
-	storetest.RequireDocumented(t, made(""), rows(t), "MarkPrefix", "MessagePrefix", "join")
+	storetest.RequireDocumented(t, made(""), rows(t), "MarkPrefix", "MessagePrefix", "join", "with")
 	own := slices.IndexFunc(scripts, func(f luatest.File) bool { return f.Stem() == "announce" })
 	storetest.RequireScripts(t, "servers", scripts[own:own+1])
 	storetest.RequireScripts(t, "channels", slices.Delete(slices.Clone(scripts), own, own+1))

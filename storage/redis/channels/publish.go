@@ -143,7 +143,11 @@ func messagesOf(drafts []channel.Draft) []message {
 // publishCall returns the keys and the arguments of publish.lua for a request, except its drafts, and messages. With
 // separate, each message is a publish of its own.
 func (s *Store) publishCall(r *channel.PublishRequest, messages []message, separate bool) (keys, args []string) {
-	ch := s.keys(r.Channel)
+	names := 0
+	for _, m := range messages {
+		names += len(m.id)
+	}
+	ch := s.keys(r.Channel).together(6+len(messages), names)
 	keys = append(make([]string, 0, 3+len(messages)), ch.Clock(), ch.Epoch(), ch.Subscribers())
 	newEpoch, lastEpoch, plain, each := "", "", "", "0"
 	switch {
