@@ -181,7 +181,7 @@ func TestFailureNotPermitted(t *testing.T) {
 		"~* +@all &elsewhere":              batch,
 		"~* +@all -spublish &*":            batch,
 		"~* +@all -evalsha &*":             batch,
-		"~* +@all -get &*":                 batch,
+		"~* +@all -mget &*":                batch,
 		"~* +@all -set &*":                 batch,
 		"~* +@all -pexpireat &*":           due,
 		"~* +@all -del &*":                 trimmed,

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/channel"
@@ -265,4 +266,33 @@ func TestPublishAfterClose(t *testing.T) {
 	s, _ := openStandalone(t)
 	s.Close()
 	require.NoError(t, storagetest.ErrorOf(s.Publish(t.Context(), publishOf("x", "m1"))))
+}
+
+// If nobody on the node of a channel receives the first notification of a shared call, one for all others follows, so
+// that a subscriber on a replica fetches them.
+func TestASharedCallNotifiesReplicas(t *testing.T) {
+	t.Parallel()
+	n := redistest.Start(t, redistest.Options{})
+	replica := redistest.StartReplica(t, n)
+	c := openCut(t, n)
+	topic, notices := c.keys("x").Topic(), make(chan string, 10)
+	subscribed, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() {
+		subscribe := replica.Client().B().Ssubscribe().Channel(topic).Build()
+		_ = replica.Client().Receive(subscribed, subscribe, func(m rueidis.PubSubMessage) { notices <- m.Message })
+	}()
+	storetest.WaitFor(t, "the subscription", func() bool {
+		counts, err := replica.Do(t, "PUBSUB", "SHARDNUMSUB", topic).ToArray()
+		require.NoError(t, err)
+		count, err := counts[1].AsInt64()
+		require.NoError(t, err)
+		return count == 1
+	})
+	all := c.beginGroup(t.Context(), t, publishOf("x", "a"), publishOf("x", "b"), publishOf("x", "c"))
+	c.proxy.Pass()
+	require.Equal(t, []string{"1 false", "2 false", "3 false", "4 false"}, outcomes(t, all))
+	require.Contains(t, <-notices, `"id":"first"`)
+	require.Contains(t, <-notices, `"id":"a"`)
+	require.Regexp(t, `^[0-9A-Z]{26} 4$`, <-notices)
 }

@@ -99,6 +99,9 @@ local function duplicate(known, head)
   return messages.has_content(message_prefix .. known, head, content_at(head)) == false and 2 or 1
 end
 
+-- If nobody on this node has received the first notification of a call, those of its other messages are one without a
+-- body, for subscribers on replicas: nobody can subscribe meanwhile.
+local told, receivers = true, nil
 epoch = epoch or new_epoch
 local reply = clock and {'OK'} or {'CREATED'}
 for i = 4, #KEYS do
@@ -119,9 +122,10 @@ for i = 4, #KEYS do
     if plain ~= '' then
       call('PUBLISH', plain, string.sub(head, content_at(head)))
     end
-    if separate then
+    told = separate and receivers ~= 0
+    if told then
       local notice = epoch .. ' ' .. at
-      call('SPUBLISH', topic, #message <= notify_bytes and notice .. ' ' .. message or notice)
+      receivers = call('SPUBLISH', topic, #message <= notify_bytes and notice .. ' ' .. message or notice)
     end
     last = next
   end
@@ -137,7 +141,7 @@ if last ~= clock then
   local at = format('%d', last)
   call('SET', clock_key, at, 'PXAT', format('%d', clock_ends))
   -- A batch has one notification without a body, since whoever waits for its first message fetches the others, too.
-  if not separate then
+  if not told then
     call('SPUBLISH', topic, epoch .. ' ' .. at)
   end
 end

@@ -27,13 +27,17 @@ channel.NO_EPOCH = '00000000000000000000000000'
 
 -- stored returns what position returns, but for its error: then it returns nil, and the key that is damaged.
 function channel.stored(clock_key, epoch_key, mark_key)
-  local at = slot.value(redis.pcall('GET', clock_key))
+  local values
+  if mark_key then
+    values = redis.call('MGET', clock_key, epoch_key, mark_key)
+  else
+    values = redis.call('MGET', clock_key, epoch_key)
+  end
+  local at, epoch, text = unpack(values)
   if not at then
     return nil, nil, channel.NO_EPOCH
   end
-  local clock, epoch = clocks.parse(at), slot.value(redis.pcall('GET', epoch_key))
-  local text = mark_key and slot.value(redis.pcall('GET', mark_key))
-  local mark = text and clocks.parse(text) or nil
+  local clock, mark = clocks.parse(at), text and clocks.parse(text) or nil
   if not clock then
     return nil, clock_key
   elseif epoch and not (#epoch == 26 and string.find(epoch, '^[0-7][0-9A-HJKMNP-TV-Z]+$')) then
