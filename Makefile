@@ -27,6 +27,8 @@ PACKAGES ?= $(shell echo $$((2 * $$(getconf _NPROCESSORS_ONLN))))
 PARALLEL ?= 2
 
 FUZZTIME ?= 10s
+# The commit that publishes and fetches of a release are compared with: requests cost least in it.
+AGAINST ?= 7230ba57
 ARGS ?=
 
 help: ## list the targets
@@ -76,7 +78,7 @@ fuzz: ## run each fuzz target for FUZZTIME (10s), one for each core at a time
 
 bench: build ## measure, and write docs/benchmarks.md; without ARGS, also the figures of docs/performance.md
 	@scripts/install-redis.sh
-	go run ./test/bench $(ARGS)
+	against=$$(scripts/build-previous.sh $(AGAINST)) && go run ./test/bench -against "$$against" $(ARGS)
 	@[ -n '$(ARGS)' ] || go test ./docs -run Performance -update
 
 chaos: build ## test the service under faults for ten minutes, and write docs/reliability.md

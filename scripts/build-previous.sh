@@ -1,12 +1,15 @@
 #!/usr/bin/env bash
-# Builds the previous release of the service from the history of this repository, unless it is built, and prints the
-# path of the binary. `make upgrade` and `make chaos` run it beside this release.
+# Builds the previous release of the service from the history of this repository, or another commit, unless it is
+# built, and prints the path of the binary. `make upgrade` and `make chaos` run it beside this release, and `make bench`
+# compares this release with an early commit.
+# Usage: build-previous.sh [commit]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 # The previous release is the one tagged 0.1.0, and before there is one a commit of this repository.
-previous=74c71984
-for tag in 0.1.0 v0.1.0; do
+previous=${1:-74c71984} tags=(0.1.0 v0.1.0)
+[ $# = 0 ] || tags=()
+for tag in "${tags[@]}"; do
   if commit=$(git rev-parse -q --verify "refs/tags/$tag^{commit}") && [ "$commit" != "$(git rev-parse HEAD)" ]; then
     previous=$commit
   fi

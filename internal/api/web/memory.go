@@ -149,7 +149,7 @@ func (c *Call) Encode(size int) error {
 
 // EndTurn lets the next large body be decoded. It may be called by several goroutines.
 func (p *BodyPart) EndTurn() {
-	if p.turn.Swap(false) {
+	if p.turn.Load() && p.turn.Swap(false) {
 		p.memory.turns.Release(1)
 	}
 }
