@@ -52,7 +52,7 @@ func idle(b *bench) {
 	polls := u.poll(idleWaiters, func(i int) []byte {
 		return load.Request(http.MethodGet, path(i)+"/messages?wait=60s", "")
 	})
-	defer polls.close()
+	defer polls.Close()
 	withWaiters := u.redis.connections()
 
 	good := bytes <= idleBytesLimit && commands <= idleCommandsLimit && withQueues <= connections+1

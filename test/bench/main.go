@@ -63,6 +63,8 @@ func main() {
 	flag.StringVar(&o.floor.http, "floor", "", "serve the bare handler at this address; used by bench itself")
 	flag.StringVar(&o.floor.grpc, "floor-frontend", "", "serve the bare frontend at this address; used by bench itself")
 	flag.StringVar(&o.reads, "shards", "", "read from the nodes that this JSON text names; used by bench itself")
+	flag.StringVar(&o.peers.mercure, "mercure", "", "a program of Mercure to measure beside; empty: none")
+	flag.StringVar(&o.peers.minimatch, "minimatch", "", "a program that serves minimatch to measure beside; empty: none")
 	o.load.flags()
 	flag.Parse()
 

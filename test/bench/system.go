@@ -28,6 +28,7 @@ type settings struct {
 	against  string // the binary of an earlier release; empty: none
 	rounds   int    // how often each figure is measured
 	requests int    // in a round
+	peers    peers
 }
 
 // system holds the measured processes: a server, a floor, and the server's Redis. If a method fails it ends the part,
@@ -44,14 +45,26 @@ type system struct {
 // start starts a system. Its server gets further arguments of serve.
 func (b *bench) start(args ...string) *system { return b.startOn(b.openRedis(), args...) }
 
+// startAlone returns a system without a server and Redis, for a peer or for bare handlers.
+func (b *bench) startAlone() *system {
+	u := &system{bench: b, redis: &redisServers{bench: b}}
+	b.Cleanup(u.stop) // if the part fails
+	return u
+}
+
 func (b *bench) startOn(redis *redisServers, args ...string) *system {
 	u := &system{bench: b, redis: redis}
 	b.Cleanup(u.stop) // if the part fails
 	u.server = u.addServer(args...)
-	self, err := os.Executable()
-	b.Must(err)
-	u.floor = u.run("floor", self, nil, "-floor", "-floor-frontend")
+	u.startFloor()
 	return u
+}
+
+// startFloor starts bare handlers.
+func (u *system) startFloor() {
+	self, err := os.Executable()
+	u.Must(err)
+	u.floor = u.run("floor", self, nil, "-floor", "-floor-frontend")
 }
 
 // stop stops all processes, the last one first. It may be called again.

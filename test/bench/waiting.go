@@ -69,7 +69,7 @@ func (w *waiters) measure(b *bench) waitMemory {
 	each := max(w.sources, 1)
 	u.subscribe(w.fetches*each, func(i int) string { return w.path(i/each, i%each) })
 	before := u.waitMemory()
-	defer u.poll(w.fetches, w.request).close()
+	defer u.poll(w.fetches, w.request).Close()
 	after, n := u.waitMemory(), float64(w.fetches)
 	return waitMemory{(after.resident - before.resident) / n, (after.stacks - before.stacks) / n,
 		(after.limit - before.limit) / n}

@@ -47,7 +47,7 @@ type Options struct {
 	Program string
 	Args    []string
 	// Listen has the flags before the addresses of HTTP, of gRPC and of the admin listener. Without a third flag the
-	// metrics are served on the HTTP listener.
+	// metrics are served on the HTTP listener. An address with the flag "" is not added to Args.
 	Listen []string
 	Env    []string // nil: that of this process
 	Name   string
@@ -73,7 +73,9 @@ func New(ctx context.Context, o Options) (*Service, error) {
 			return nil, err
 		}
 		*addresses[i] = address
-		o.Args = append(o.Args, flag, address)
+		if flag != "" {
+			o.Args = append(o.Args, flag, address)
+		}
 	}
 	s.Admin = cmp.Or(s.Admin, s.HTTP)
 	s.Process = &process.Process{Program: o.Program, Args: o.Args, Env: o.Env, Dir: o.Logs}
