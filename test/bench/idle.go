@@ -19,6 +19,7 @@ const (
 
 // Limits of their cost, from the project's goals.
 const (
+	idleServiceLimit  = 30 * 1000 * 1000
 	idleBytesLimit    = 30 * 1000
 	idleCommandsLimit = 5
 )
@@ -30,7 +31,9 @@ var idleCommands = []string{"evalsha", "eval", "hgetall", "xread", "xtrim", "ssu
 func idle(b *bench) {
 	u := b.start("--max-connections", fmt.Sprint(idleWaiters+100))
 	defer u.stop()
-	bytes, connections := u.server.resident(), u.redis.connections()
+	u.sleep(idleWindow)
+	alone := u.server.resident()
+	bytes, connections := alone, u.redis.connections()
 	u.repeatAt(u.server.Admin, idleQueues, func(n int) []byte {
 		return load.Request(http.MethodPut, fmt.Sprintf("/v1/queues/idle-%d", n), `{}`)
 	})
@@ -59,6 +62,9 @@ func idle(b *bench) {
 	b.printf("\n## What is idle\n\n" +
 		"| idle | memory each | goal | commands a second | goal | connections to Redis before | with them | |\n" +
 		"|---|---:|---:|---:|---:|---:|---:|---|\n")
+	b.printf("| the service itself | %.1f MB | ≤ %d MB | | | | | %s |\n", alone/1e6, idleServiceLimit/1_000_000,
+		report.Verdict(alone <= idleServiceLimit))
+	progress("the idle service: %.1f MB", alone/1e6)
 	b.printf("| %d queues | %.1f KB | ≤ %d KB | %.1f | ≤ %d | %d | %d | %s |\n", idleQueues, bytes/1000,
 		idleBytesLimit/1000, commands, idleCommandsLimit, connections, withQueues, report.Verdict(good))
 	b.printf("| and %d long polls on %d channels | | | | | %d | %d | %s |\n", idleWaiters, idleChannels, withQueues,
