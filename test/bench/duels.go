@@ -18,6 +18,7 @@ type duel struct {
 	p50, p99      time.Duration
 	server, redis time.Duration // CPU time per ticket
 	calls         float64       // of Redis per ticket
+	beside        float64       // times the rate of minimatch
 }
 
 func duelLoads() []duel {
@@ -25,9 +26,10 @@ func duelLoads() []duel {
 		{players: 64, perSecond: 5000, share: 0.5, p50: 10 * time.Millisecond, calls: 6},
 		{players: 256},
 		{players: 1024, perSecond: 9000, share: 0.5, p99: 250 * time.Millisecond, server: 100 * time.Microsecond,
-			redis: 80 * time.Microsecond, calls: 3},
+			redis: 40 * time.Microsecond, calls: 3, beside: 1.6},
 		{players: 64, alone: true, perSecond: 5000, share: 0.5, p50: 10 * time.Millisecond, calls: 6},
-		{players: 1024, alone: true, perSecond: 9000, share: 0.5, p99: 250 * time.Millisecond, calls: 3},
+		{players: 1024, alone: true, perSecond: 9000, share: 0.5, p99: 250 * time.Millisecond, calls: 3,
+			beside: 1.6},
 		{offered: 100, server: time.Millisecond, redis: 300 * time.Microsecond},
 	}
 }
@@ -66,15 +68,19 @@ func (d duel) String() string {
 // duels measures players who look for one opponent, again and again.
 func duels(b *bench) {
 	var measured []playedDuels
+	var beside []besideMinimatch
 	loads := duelLoads()
 	for _, load := range loads {
 		var found []playedDuels
-		for range duelRounds {
+		for range min(b.rounds, duelRounds) {
 			d := b.playDuels(load)
 			progress("%s players: %.0f tickets/s, p50 %s, p99 %s, server %s, Redis %s, %.2f calls; bare %.0f/s", load,
 				d.PerSecond(), d.Quantile(0.5), d.Quantile(0.99),
 				d.usage.server, d.usage.redis, d.usage.calls(), d.bare.PerSecond())
 			found = append(found, d)
+			if load.beside > 0 && b.peers.minimatch != "" {
+				beside = append(beside, besideMinimatch{load, d, b.playMinimatch(load)})
+			}
 		}
 		measured = append(measured, medianRound(found, playedDuels.rate))
 	}
@@ -95,6 +101,7 @@ func duels(b *bench) {
 			atMost(want.p99, report.Millis), report.Verdict(good))
 	}
 	b.printCosts(loads, measured)
+	b.printMinimatch(beside)
 }
 
 func (b *bench) printCosts(loads []duel, measured []playedDuels) {
