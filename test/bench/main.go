@@ -17,20 +17,35 @@ import (
 	"runtime/debug"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/tidemark-dev/tidemark/test/launch"
 	"github.com/tidemark-dev/tidemark/test/report"
 )
 
-// parts are the measurements, in the order of the page.
+// parts are the measurements, in the order of the page, each with the heading of its section.
 var parts = []struct {
-	name    string
-	measure func(*bench)
+	name, heading string
+	measure       func(*bench)
 }{
-	{"requests", requests}, {"many", many}, {"jetstream", jetstream}, {"credentials", credentials},
-	{"fanout", fanOut}, {"waiting", waiting}, {"streams", measureStreams}, {"large", large}, {"duels", duels},
-	{"crowds", crowds}, {"directors", directors}, {"takeovers", takeovers}, {"cluster", cluster}, {"idle", idle},
-	{"abuse", abuse}, {"records", measureRecords}, {"shards", measureShards}, {"sizing", measureSizing},
+	{"requests", requestsHeading, requests},
+	{"many", "Fetching from many channels", many},
+	{"jetstream", "Publishes over WebSockets and NATS JetStream", jetstream},
+	{"credentials", "What a credential costs", credentials},
+	{"fanout", "Many subscribers waiting on one channel", fanOut},
+	{"waiting", "Memory of fetches that wait", waiting},
+	{"streams", "Streams", measureStreams},
+	{"large", "Small publishes beside large fetches", large},
+	{"duels", "Matchmaking", duels},
+	{"crowds", "Many tickets that wait", crowds},
+	{"directors", "Queues directed by their users", directors},
+	{"takeovers", "Takeover", takeovers},
+	{"cluster", "On a Cluster", cluster},
+	{"idle", "What is idle", idle},
+	{"abuse", "Memory under rapid reset", abuse},
+	{"records", "Records", measureRecords},
+	{"shards", "Shards", measureShards},
+	{"sizing", "Estimates", measureSizing},
 }
 
 // partNames returns the names of all parts.
@@ -92,10 +107,14 @@ func run(ctx context.Context, o options) error {
 		if o.only != "" && o.only != part.name {
 			continue
 		}
-		b := &bench{Host: launch.NewHost(ctx, part.name), settings: o.settings, page: p}
+		b, started := &bench{Host: launch.NewHost(ctx, part.name), settings: o.settings, page: p}, time.Now()
 		b.Run(func() { part.measure(b) })
+		progress("%s took %s", part.name, time.Since(started).Round(time.Second))
 		if b.Failed() {
 			return fmt.Errorf("%s: %s", part.name, strings.Join(b.Failures(), "; "))
+		}
+		if !hasSection(p.markdown(), part.heading) {
+			return fmt.Errorf("%s has no section %q", part.name, part.heading)
 		}
 	}
 	text := p.markdown()

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"time"
@@ -14,13 +15,31 @@ import (
 
 // page is the report of the benchmarks: the table of figures against a floor, followed by the other results.
 type page struct {
-	machine string
+	of      string // commit, date and machine
+	started time.Time
 	rows    strings.Builder // of the first table
 	text    strings.Builder
 }
 
-// newPage returns an empty page that names this machine.
-func newPage(ctx context.Context) *page { return &page{machine: report.Machine(ctx)} }
+// runLimit is the longest time of a whole run, from the project's goals.
+const runLimit = 40 * time.Minute
+
+// requestsHeading is that of the first table.
+const requestsHeading = "Single requests"
+
+// newPage returns an empty page that names the commit, the date and this machine.
+func newPage(ctx context.Context) *page {
+	commit, err := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty", "--abbrev=8", "--exclude=*").Output()
+	if err != nil {
+		commit = []byte("unknown")
+	}
+	now := time.Now()
+	return &page{started: now, of: fmt.Sprintf("at commit %s on %s, on %s", strings.TrimSpace(string(commit)),
+		now.UTC().Format(time.DateOnly), report.Machine(ctx))}
+}
+
+// hasSection reports whether a page has a section with a heading.
+func hasSection(page, heading string) bool { return strings.Contains(page, "\n## "+heading+"\n") }
 
 // pair is one measurement of a figure and of its floor, in seconds of CPU time.
 type pair struct{ ours, floor float64 }
@@ -44,9 +63,11 @@ func (p *page) printf(format string, args ...any) { fmt.Fprintf(&p.text, format,
 
 // markdown returns the page.
 func (p *page) markdown() string {
-	head := "# Benchmarks\n\nWritten by `make bench`, on " + p.machine + ".\n"
+	took := time.Since(p.started)
+	head := fmt.Sprintf("# Benchmarks\n\nWritten by `make bench` %s,\nin %.0f minutes (goal ≤ %.0f, %s).\n", p.of,
+		took.Minutes(), runLimit.Minutes(), report.Verdict(took <= runLimit))
 	if p.rows.Len() > 0 {
-		head += "\n" + requestsIntro + "\n| figure | Tidemark | floor | ratio | goal | |\n|---|---:|---:|---:|---:|---|\n"
+		head += "\n## " + requestsHeading + "\n\n" + requestsIntro + "\n| figure | Tidemark | floor | ratio | goal | |\n|---|---:|---:|---:|---:|---|\n"
 	}
 	return head + p.rows.String() + p.text.String()
 }
