@@ -33,7 +33,7 @@ func TestFiguresOfPerformance(t *testing.T) {
 
 // figuresOf returns the part of docs/performance.md that follows from the benchmarks.
 func figuresOf(b benchmarks) string {
-	const requests, many, tickets = "Benchmarks", "Fetching from many channels", "Matchmaking"
+	const requests, many, tickets = "Single requests", "Fetching from many channels", "Matchmaking"
 	publish := cost{
 		b.cell(requests, "Tidemark", "server CPU per publish, against a net/http handler"),
 		b.cell(requests, "Tidemark", "Redis CPU per publish, against the script under redis-benchmark"),
