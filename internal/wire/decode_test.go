@@ -299,3 +299,62 @@ func TestParseMax(t *testing.T) {
 		require.Equal(t, fault.SlugInvalidMax, refused.Slug)
 	}
 }
+
+// TestFramesInTheirUsualForm: a publish is decoded in one way or another by its form, with the same result.
+func TestFramesInTheirUsualForm(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		`{"type":"publish","ref":5,"channel":"c","id":"m","content":{"a":[1, null]}}`,
+		`{"type":"publish","ref":5,"channel":"c","content":"text"}`,
+		`{"id":"m","channel":"c","ref":999999999999999,"type":"publish","content":[]}`,
+		`{"type":"publish","ref":9007199254740991,"channel":"c","content":1}`,
+		`{"type":"publish","ref":9007199254740992,"channel":"c","content":1}`,
+		`{"type":"publish","ref":100000000000000,"channel":"c","content":null}`,
+		`{"type":"publish","ref":1,"channel":"c","content":"é 😀"}`,
+		`{"type":"publish","ref":1,"channel":"c","content":"\ud83d"}`,
+		`{"type":"publish","ref":1,"channel":"é","content":"a\"b"}`,
+		`{"type":"publish","ref":1,"channel":"c","content": 1}`,
+		`{"type":"publish","ref":1,"channel":"c","content":1 }`,
+		`{"type":"publish","ref":1,"channel":"c","content":{"a":1},"id":"m"}`,
+		`{"type":"publish","ref":1,"channel":"c","content":{"a":1,"a":2}}`,
+		`{"type":"publish","ref":1,"channel":"c","content":"a"b"}`,
+		`{"type":"publish","ref":1,"channel":"c","content":"a","content":"b"}`,
+		`{"type":"publish","ref":1,"channel":"c","content":}`,
+		`{"type":"publish","ref":1,"channel":"c","content":1}}`,
+		`{"type":"publish","ref":1,"channel":"c","content":{"a":1}`,
+		`{"type":"publish","ref":1,"channel":"c","content":"a}`,
+		`{"type":"publish","ref":1,"channel":"c","content":` + "\"\xff\"}",
+		`{"type":"publish","ref":1,"channel":"c","content":` + "\"\n\"}",
+		`{"type":"publish","ref":1,"channel":"` + "\xff" + `","content":1}`,
+		`{"type":"publish","ref":1,"channel":"","content":1}`,
+		`{"type":"publish","ref":1,"channel":"c","id":"","content":1}`,
+		`{"type":"publish","ref":1,"ref":2,"channel":"c","content":1}`,
+		`{"type":"publish","ref":1,"channel":"c","channel":"d","content":1}`,
+		`{"type":"publish","ref":1,"channel":"c","id":"a","id":"b","content":1}`,
+		`{"type":"publish","type":"publish","ref":1,"channel":"c","content":1}`,
+		`{"type":"publish","ref":01,"channel":"c","content":1}`,
+		`{"type":"publish","ref":1.0,"channel":"c","content":1}`,
+		`{"type":"publish","ref":-1,"channel":"c","content":1}`,
+		`{"type":"publish","ref":0,"channel":"c","content":1}`,
+		`{"type":"publish","ref":1,"channel":"c","content":1,}`,
+		`{"type":"publish","ref":1,"channel":"c","subscriber":"s","content":1}`,
+		`{"type":"publish","ref":1,"channel":"c","x":1,"content":1}`,
+		`{"type":"publish","ref":1,"content":1}`, `{"type":"publish","ref":1,"channel":"c"}`,
+		`{"ref":1,"channel":"c","content":1}`, `{"type":"publish","channel":"c","content":1}`,
+		`{"type":"ping","ref":1}`, `{"type":"publish"`, `{"type":"publish",`, `{"type":`, `{"type"`, `{"`, `{`, `{}`, ``,
+	} {
+		got, err := wire.DecodeFrame([]byte(text))
+		// A frame with a space before the first member isn't in the usual form.
+		other, otherErr := wire.DecodeFrame([]byte(strings.Replace(text, "{", "{ ", 1)))
+		require.Equal(t, other, got, text)
+		if otherErr == nil {
+			require.NoError(t, err, text)
+			continue
+		}
+		want, found := (*wire.InputError)(nil), (*wire.InputError)(nil)
+		require.ErrorAs(t, otherErr, &want, text)
+		require.ErrorAs(t, err, &found, text)
+		require.Equal(t, want.Detail, found.Detail, text)
+		require.Equal(t, want.Field, found.Field, text)
+	}
+}

@@ -106,6 +106,9 @@ func (f *clientFrame) members(yield func(name string, there bool) bool) {
 // DecodeFrame decodes a frame from a client. Its content is a part of text. The error is an *InputError with
 // fault.SlugInvalidBody, fault.SlugInvalidMax, fault.SlugInvalidFrom or fault.SlugInvalidMessageID.
 func DecodeFrame(text []byte) (ClientFrame, error) {
+	if f, ok := quickPublish(text); ok {
+		return f, nil
+	}
 	const absent = strictjson.Absent
 	f := clientFrame{Type: absent, Token: absent, Channel: absent, Subscriber: absent, Resume: absent, Last: absent,
 		ReceiptHandle: absent}
