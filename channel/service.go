@@ -139,6 +139,26 @@ func (s *Service) Publish(ctx context.Context, r PublishRequest) ([]Published, e
 	return published, nil
 }
 
+// BeginPublish is Publish without waiting, for one message. done is called once with the result, before BeginPublish
+// returns or by a goroutine that others wait for too, so it must return soon. The content isn't used after BeginPublish
+// has returned. If it returns false, nothing was done: Publish must be called.
+func (s *Service) BeginPublish(ctx context.Context, r PublishRequest, done func([]Published, error)) bool {
+	drafts := r.Drafts
+	if err := s.prepare(&r); err != nil {
+		done(nil, err)
+		return true
+	}
+	name := r.Channel
+	return !s.mustAnnounce(&r) && s.store.BeginPublish(ctx, r, func(published []Published, err error) {
+		if err != nil {
+			done(nil, fmt.Errorf("publish to %s: %w", name, err))
+			return
+		}
+		markNew(published, drafts)
+		done(published, nil)
+	})
+}
+
 // PublishEach is Publish for several channels together: all requests are sent before the first is answered. Those whose
 // messages are copied are announced before, all at the same time. It returns a result for each. It sets the policies of
 // the requests. A request may be for one life of its channel, and may make a subscriber with the channel. Errors: those

@@ -28,6 +28,10 @@ type Log interface {
 	// If an ID was published before, nothing changes, and the result has the first message's clock. Errors:
 	// ErrNoChannel.
 	Publish(ctx context.Context, r PublishRequest) ([]Published, error)
+	// BeginPublish is Publish without waiting, for one message. done is called once with the result, by a goroutine that
+	// others wait for too, so it must return soon; of ctx only the values are used before an attempt has failed. The
+	// content isn't used after BeginPublish has returned. If it returns false, nothing was done: Publish must be called.
+	BeginPublish(ctx context.Context, r PublishRequest, done func([]Published, error)) bool
 	// PublishEach is Publish for requests that are independent of each other, together. It returns a result for each. A
 	// message can be reported as a duplicate of itself, if it was stored by an attempt whose answer was lost.
 	PublishEach(ctx context.Context, requests []PublishRequest) []PublishResult

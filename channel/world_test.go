@@ -293,6 +293,10 @@ func (w *world) Publish(_ context.Context, r PublishRequest) ([]Published, error
 	return all, nil
 }
 
+func (w *world) BeginPublish(context.Context, PublishRequest, func([]Published, error)) bool {
+	return false
+}
+
 func (w *world) PublishEach(context.Context, []PublishRequest) []PublishResult { panic("not used") }
 
 func (w *world) Fetch(_ context.Context, r FetchRequest) (Batch, error) {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"slices"
@@ -30,20 +31,54 @@ type channels struct {
 	counts   messageCounts
 }
 
-// streamed opens streams, as a *channel.Service.
+// streamed serves streams and sockets, as a *channel.Service.
 type streamed interface {
+	BeginPublish(ctx context.Context, r channel.PublishRequest, done func([]channel.Published, error)) bool
 	OpenStream(ctx context.Context, q channel.StreamQuery) (*channel.Stream, error)
 }
 
 // Publish publishes messages and counts them. A client that has made as many channels as it may publishes only to those
 // that exist.
 func (c *channels) Publish(ctx context.Context, r channel.PublishRequest) ([]channel.Published, error) {
-	if err := c.reserved.write(r.Channel); err != nil {
+	client := limits.From(ctx)
+	if err := c.admitPublish(ctx, client, &r); err != nil {
 		return nil, err
 	}
+	published, err := c.service.Publish(ctx, r)
+	return c.published(client, r.Existing, published, err)
+}
+
+// BeginPublish is Publish without waiting, for one message. done is called once with the result, before BeginPublish
+// returns or by a goroutine that others wait for too, so it must return soon. The content isn't used after BeginPublish
+// has returned. If it returns a function, the caller must call that, which waits and calls done.
+func (c *channels) BeginPublish(ctx context.Context, r channel.PublishRequest,
+	done func([]channel.Published, error)) (alone func()) {
 	client := limits.From(ctx)
+	if err := c.admitPublish(ctx, client, &r); err != nil {
+		done(nil, err)
+		return nil
+	}
+	existing := r.Existing
+	if c.streams.BeginPublish(ctx, r, func(published []channel.Published, err error) {
+		done(c.published(client, existing, published, err))
+	}) {
+		return nil
+	}
+	r.Drafts = slices.Clone(r.Drafts)
+	r.Drafts[0].Content = bytes.Clone(r.Drafts[0].Content)
+	return func() {
+		published, err := c.service.Publish(ctx, r)
+		done(c.published(client, existing, published, err))
+	}
+}
+
+// admitPublish checks and completes a publish.
+func (c *channels) admitPublish(ctx context.Context, client limits.Client, r *channel.PublishRequest) error {
+	if err := c.reserved.write(r.Channel); err != nil {
+		return err
+	}
 	if err := client.Publish(ctx, countedBytes(r.Drafts)); err != nil {
-		return nil, err
+		return err
 	}
 	r.Existing = !client.MayMake(limits.NewChannels)
 	if trace := tracing.Of(ctx); trace != "" {
@@ -51,9 +86,14 @@ func (c *channels) Publish(ctx context.Context, r channel.PublishRequest) ([]cha
 			r.Drafts[i].Trace = trace
 		}
 	}
-	published, err := c.service.Publish(ctx, r)
+	return nil
+}
+
+// published counts the result of a publish.
+func (c *channels) published(client limits.Client, existing bool, published []channel.Published, err error) (
+	[]channel.Published, error) {
 	switch {
-	case r.Existing && errors.Is(err, channel.ErrNoChannel):
+	case existing && errors.Is(err, channel.ErrNoChannel):
 		return nil, client.Refuse(limits.NewChannels)
 	case err != nil:
 		return nil, err

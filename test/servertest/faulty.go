@@ -45,6 +45,12 @@ func (f *FaultyStore) Publish(ctx context.Context, r channel.PublishRequest) ([]
 	return f.Store.Publish(ctx, r)
 }
 
+// BeginPublish implements channel.Store.
+func (f *FaultyStore) BeginPublish(ctx context.Context, r channel.PublishRequest,
+	done func([]channel.Published, error)) bool {
+	return f.before.Load() == nil && f.Store.BeginPublish(ctx, r, done)
+}
+
 // Fetch implements channel.Store.
 func (f *FaultyStore) Fetch(ctx context.Context, r channel.FetchRequest) (channel.Batch, error) {
 	if err := f.enter(ctx, "Fetch"); err != nil {

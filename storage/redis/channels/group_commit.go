@@ -12,7 +12,8 @@ import (
 
 // Concurrent publishes of one message each share calls of publish.lua, which then advances the channel's clock and
 // checks its expiry once for all of them. A channel has a few such calls in progress, each of the first with one
-// publish, and publishes that arrive meanwhile go together in the next call. Publishes to other channels don't wait for
+// publish, and publishes that arrive meanwhile go together in the next call. Publishes of BeginPublish, of which each
+// client sends many, have fewer calls in progress, so that more share each. Publishes to other channels don't wait for
 // them.
 //
 // A call that fails is not repeated: each of its publishes goes on alone, as if its own first attempt had failed. So a
@@ -21,10 +22,10 @@ import (
 // Batches, which are one call already, messages for one life of a channel, and publishes that wait for replicas don't
 // share calls.
 
-// Limits of a call of a group. Redis needs less than a millisecond for it, unless a single message is larger.
+// Limits of a call of a group. It has about as many messages as a batch may have, so that Redis needs no longer for it.
 const (
 	groupCalls    = 4 // in progress, before publishes wait; fewer would make those of many channels wait for little
-	groupMessages = 64
+	groupMessages = 256
 	groupBytes    = 256 << 10
 )
 

@@ -91,13 +91,13 @@ func outcomes(t *testing.T, all []*call) (texts []string) {
 	return texts
 }
 
-// Publishes that arrive during a channel's call share the next ones, 64 messages at a time, and each has its own
+// Publishes that arrive during a channel's call share the next ones, 256 messages at a time, and each has its own
 // outcome and notification.
 func TestPublishesShareCalls(t *testing.T) {
 	t.Parallel()
 	c := openCut(t, redistest.Standalone(t))
 	require.NoError(t, storagetest.ErrorOf(c.Publish(t.Context(), publishOf("x", "known"))))
-	events := make(chan channel.Event, 100)
+	events := make(chan channel.Event, 2*groupMessages)
 	defer c.direct.Listen("x", func(e channel.Event) { events <- e })()
 	require.Equal(t, channel.EventConfirmed, (<-events).Kind)
 
@@ -109,7 +109,7 @@ func TestPublishesShareCalls(t *testing.T) {
 	all, sent := c.beginGroup(t.Context(), t, requests...), c.proxy.Count()-1
 	c.proxy.Pass()
 	require.Equal(t, want, outcomes(t, all))
-	require.Len(t, c.proxy.Sent(sent), 3, "the first, 64 together, and the one left")
+	require.Len(t, c.proxy.Sent(sent), 3, "the first, 256 together, and the one left")
 	for at := clock.Clock(2); at <= groupMessages; at++ {
 		e := <-events
 		require.Equal(t, at, e.Clock)
@@ -295,4 +295,60 @@ func TestASharedCallNotifiesReplicas(t *testing.T) {
 	require.Contains(t, <-notices, `"id":"first"`)
 	require.Contains(t, <-notices, `"id":"a"`)
 	require.Regexp(t, `^[0-9A-Z]{26} 4$`, <-notices)
+}
+
+// beginPublish begins a publish without a goroutine. What its content was in is used for something else at once.
+func beginPublish(ctx context.Context, t *testing.T, s *Store, r channel.PublishRequest) *call {
+	t.Helper()
+	p := &call{done: make(chan struct{})}
+	require.True(t, s.BeginPublish(ctx, r, func(published []channel.Published, err error) {
+		p.published, p.err = published, err
+		close(p.done)
+	}))
+	for i := range r.Drafts[0].Content {
+		r.Drafts[0].Content[i] = 'x'
+	}
+	return p
+}
+
+// Publishes that are begun share calls, and each has its own outcome. If the answer of their call is lost, each finds its
+// own message, with its content.
+func TestBegunPublishes(t *testing.T) {
+	t.Parallel()
+	c := openCut(t, redistest.Standalone(t))
+	require.NoError(t, storagetest.ErrorOf(c.direct.Publish(t.Context(), publishOf("x", "known"))))
+	c.proxy.Hold(proxy.ToServer)
+	sent := c.proxy.Count()
+	all := []*call{beginPublish(t.Context(), t, c.Store, publishOf("x", "first"))}
+	c.proxy.AwaitSent(t, sent, func(commands [][]string) bool { return len(commands) == 1 })
+	all = append(all, beginPublish(t.Context(), t, c.Store, publishOf("x", "second"))) // the channel's other call
+	c.proxy.AwaitSent(t, sent, func(commands [][]string) bool { return len(commands) == 2 })
+	ctx, cancel := context.WithCancel(t.Context())
+	for _, id := range []string{"a", "known", "b"} {
+		all = append(all, beginPublish(ctx, t, c.Store, publishOf("x", id)))
+	}
+	require.Equal(t, 3, c.groupCommit.Waiting())
+	var lost atomic.Bool
+	c.proxy.Fail(func(command []string) string {
+		if strings.Contains(strings.Join(command, " "), ".mid.a") && lost.CompareAndSwap(false, true) {
+			c.proxy.Cut()
+		}
+		return ""
+	})
+	c.proxy.Pass()
+	require.Equal(t, []string{"2 false", "3 false", "4 false", "1 true", "5 false"}, outcomes(t, all))
+	require.True(t, lost.Load())
+	cancel()
+	values, err := c.readEach(t.Context(), []string{c.keys("x").Message(4), c.keys("x").Message(5)})
+	require.NoError(t, err)
+	for i, id := range []string{"a", "b"} {
+		m, err := parseEnvelope(values[i], 4)
+		require.NoError(t, err)
+		require.JSONEq(t, `{"of":"`+id+`"}`, string(m.Content))
+	}
+	batch := publishOf("x", "c")
+	batch.Drafts = drafted("c", "d")
+	require.False(t, c.BeginPublish(t.Context(), batch, nil), "it shares no call")
+	c.Close()
+	require.False(t, c.BeginPublish(t.Context(), publishOf("x", "e"), nil))
 }

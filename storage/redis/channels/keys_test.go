@@ -56,7 +56,7 @@ func TestScripts(t *testing.T) {
 	// of package lookup
 	scripts := slices.DeleteFunc(luatest.Scripts(t, "channels"),
 		func(f luatest.File) bool { return f.Stem() == "open" })
-	storetest.RequireOneCaller(t, scripts, map[string]string{"describe": "DescribeMany"})
+	storetest.RequireOneCaller(t, scripts, map[string]string{"describe": "DescribeMany", "publish": "publish"})
 	storetest.RequireStatuses(t, "reply.go", scripts)
 }
 

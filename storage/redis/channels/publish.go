@@ -3,6 +3,7 @@ package channels
 import (
 	"context"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/internal/id"
+	"github.com/tidemark-dev/tidemark/internal/tracing"
 	"github.com/tidemark-dev/tidemark/receipt"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/lua"
@@ -21,23 +23,83 @@ var publishScript = lua.Must("channels/publish")
 // that may pass, the publish is tried again alone, as other writes. If an attempt may have published the messages
 // although it failed, recognizeOwn looks at the duplicates that the next one finds.
 func (s *Store) Publish(ctx context.Context, r channel.PublishRequest) ([]channel.Published, error) {
+	messages := messagesOf(r.Drafts)
+	var first func(context.Context) (redis.Reply, error)
+	if sharable(&r) {
+		first = func(ctx context.Context) (redis.Reply, error) {
+			return s.groupCommit.Do(ctx, termsOf(&r), messages[0])
+		}
+	}
+	return s.publish(ctx, &r, messages, first)
+}
+
+// BeginPublish begins a publish that shares a call, and calls done with its result.
+func (s *Store) BeginPublish(ctx context.Context, r channel.PublishRequest,
+	done func([]channel.Published, error)) bool {
+	if !sharable(&r) || tracing.Recorded(ctx) {
+		return false
+	}
+	p := &begun{store: s, ctx: ctx, r: r, messages: messagesOf(r.Drafts), done: done,
+		until: time.Now().Add(s.conn.Timeout())}
+	p.r.Drafts = []channel.Draft{{ID: r.Drafts[0].ID, Trace: r.Drafts[0].Trace}}
+	return s.groupCommit.Begin(ctx, termsOf(&r), p.messages[0], p.end) == nil
+}
+
+// begun is a publish of BeginPublish that shares a call.
+type begun struct {
+	store    *Store
+	ctx      context.Context //nolint:containedctx // of the publish
+	r        channel.PublishRequest
+	messages []message
+	done     func([]channel.Published, error)
+	until    time.Time
+}
+
+// end ends the publish after the shared call.
+func (p *begun) end(rep redis.Reply, err error) {
+	if err == nil && isPublished(rep) {
+		p.done(decodePublished(rep, p.r.Drafts))
+		return
+	}
+	go p.again(rep, err)
+}
+
+// again goes on after a first attempt that failed.
+func (p *begun) again(rep redis.Reply, err error) {
+	ctx, cancel := context.WithDeadline(p.ctx, p.until)
+	defer cancel()
+	p.r.Drafts[0].Content = p.messages[0].content()
+	p.done(p.store.publish(ctx, &p.r, p.messages, func(context.Context) (redis.Reply, error) { return rep, err }))
+}
+
+// tryPublish makes one attempt.
+func (s *Store) tryPublish(ctx context.Context, r *channel.PublishRequest, messages []message) (redis.Reply, error) {
+	if r.Policy.Replicas > 0 {
+		return s.tryReplicated(ctx, r, messages)
+	}
+	keys, args := s.publishCall(r, messages, len(messages) == 1)
+	return s.conn.Try(ctx, publishScript, keys, args)
+}
+
+// publish publishes messages by attempts, the first of which is another one if first isn't nil.
+func (s *Store) publish(ctx context.Context, r *channel.PublishRequest, messages []message,
+	first func(context.Context) (redis.Reply, error)) ([]channel.Published, error) {
 	var rep redis.Reply
 	var attempts [][]message // whose writes may have been made although they failed
-	share, until := sharable(&r), time.Now().Add(s.conn.Timeout())
+	until := time.Now().Add(s.conn.Timeout())
 	err := s.conn.Retry(ctx, publishScript.Name(), func(ctx context.Context) (err error) {
-		messages := messagesOf(r.Drafts)
 		switch {
-		case share:
-			share = false
-			rep, err = s.groupCommit.Do(ctx, termsOf(&r), messages[0])
-		case r.Policy.Replicas > 0:
-			rep, err = s.tryReplicated(ctx, &r, messages)
+		case first != nil:
+			rep, err = first(ctx)
+			first = nil
 		default:
-			keys, args := s.publishCall(&r, messages, len(messages) == 1)
-			rep, err = s.conn.Try(ctx, publishScript, keys, args)
+			rep, err = s.tryPublish(ctx, r, messages)
 		}
 		if err != nil && (redis.ReplyLost(err) || isPublished(rep)) {
 			attempts = append(attempts, messages)
+		}
+		if err != nil {
+			messages = messagesOf(r.Drafts) // each attempt is other writes
 		}
 		return err
 	})
@@ -127,6 +189,12 @@ type message struct {
 	id, head string
 	write    receipt.Write
 	trace    string // of its draft
+}
+
+// content returns a copy of the content of the message's draft. IDs have no quotes.
+func (m message) content() []byte {
+	_, content, _ := strings.Cut(m.head, beforeContent)
+	return []byte(content)
 }
 
 // messagesOf returns the messages of drafts for one attempt to publish them. They share no memory with the drafts'

@@ -59,6 +59,8 @@ type item[T, R any] struct {
 	done     chan struct{}
 	result   R
 	err      error
+	tell     func(R, error)  // of Begin, in place of done
+	limit    <-chan struct{} // of Begin
 }
 
 // New returns a group. Close it.
@@ -98,6 +100,51 @@ func (g *Group[K, T, R]) Do(ctx context.Context, key K, value T) (result R, err 
 	return result, fmt.Errorf("%w: %w", ErrDropped, err)
 }
 
+// begunCalls is how many calls of a key Begin makes at a time while no other key has any. Then one is under way while the
+// answer to the other arrives. If there are other keys, their calls are; with one call more items share the next one.
+const begunCalls = 2
+
+// Begin is Do without waiting: tell is called once with the outcome, by a goroutine that others wait for too, so it must
+// return soon. ctx only gives values to a call. If Begin returns an error, tell isn't called. Errors: ErrClosed.
+func (g *Group[K, T, R]) Begin(ctx context.Context, key K, value T, tell func(R, error)) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return ErrClosed
+	}
+	l := g.laneOf(key)
+	l.items = append(l.items, &item[T, R]{value: value, tell: tell, limit: g.limitFrom(time.Now())})
+	if l.calls == 0 || l.calls < min(g.o.Calls, begunCalls) && len(g.lanes) == 1 {
+		l.calls++
+		g.start(ctx, key, l, 0)
+	}
+	return nil
+}
+
+// laneOf returns the lane of a key. The lock is held.
+func (g *Group[K, T, R]) laneOf(key K) *lane[T, R] {
+	l := g.lanes[key]
+	if l == nil {
+		l = &lane[T, R]{}
+		g.lanes[key] = l
+	}
+	return l
+}
+
+// start starts a goroutine that makes calls after a pause. ctx is a caller's. The lock is held.
+func (g *Group[K, T, R]) start(ctx context.Context, key K, l *lane[T, R], pause time.Duration) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	g.cancels[ctx] = cancel
+	if g.closed {
+		cancel()
+	}
+	g.running.Go(func() {
+		defer cancel()
+		g.rest(ctx, pause)
+		g.drain(ctx, key, l)
+	})
+}
+
 // add adds an item, and returns a channel that is closed when its limit has passed. If the key may have another call,
 // it adds none: the caller makes that.
 func (g *Group[K, T, R]) add(key K, value T) (it *item[T, R], limit <-chan struct{}, err error) {
@@ -106,11 +153,7 @@ func (g *Group[K, T, R]) add(key K, value T) (it *item[T, R], limit <-chan struc
 	if g.closed {
 		return nil, nil, ErrClosed
 	}
-	l := g.lanes[key]
-	if l == nil {
-		l = &lane[T, R]{}
-		g.lanes[key] = l
-	}
+	l := g.laneOf(key)
 	if l.calls < g.o.Calls {
 		l.calls++
 		g.running.Add(1)
@@ -152,16 +195,7 @@ func (g *Group[K, T, R]) follow(ctx context.Context, key K, pause time.Duration)
 		g.done(key, l)
 		return
 	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	g.cancels[ctx] = cancel
-	if g.closed {
-		cancel()
-	}
-	g.running.Go(func() {
-		defer cancel()
-		g.rest(ctx, pause)
-		g.drain(ctx, key, l)
-	})
+	g.start(ctx, key, l, pause)
 }
 
 // done frees a call's place. The lock is held.
@@ -176,10 +210,31 @@ func (g *Group[K, T, R]) done(key K, l *lane[T, R]) {
 func (g *Group[K, T, R]) limitFrom(now time.Time) <-chan struct{} {
 	if g.limit == nil || now.Sub(g.started) > g.o.Limit/100 {
 		limit := make(chan struct{})
-		time.AfterFunc(g.o.Limit+g.o.Limit/100, func() { close(limit) })
+		time.AfterFunc(g.o.Limit+g.o.Limit/100, func() {
+			close(limit)
+			g.expire(limit)
+		})
 		g.limit, g.started = limit, now
 	}
 	return g.limit
+}
+
+// expire drops the items of Begin whose limit has passed.
+func (g *Group[K, T, R]) expire(limit <-chan struct{}) {
+	g.mu.Lock()
+	var expired []*item[T, R]
+	for _, l := range g.lanes {
+		for _, it := range l.items {
+			if it.limit == limit {
+				it.canceled = true
+				expired = append(expired, it)
+			}
+		}
+	}
+	g.mu.Unlock()
+	for _, it := range expired {
+		it.tell(it.result, fmt.Errorf("%w: %w", ErrDropped, context.DeadlineExceeded))
+	}
 }
 
 // drain makes calls until the key has no items.
@@ -240,6 +295,10 @@ func (g *Group[K, T, R]) call(ctx context.Context, key K, items []*item[T, R]) (
 	for i, it := range items {
 		if it.err = err; err == nil {
 			it.result = results[i]
+		}
+		if it.tell != nil {
+			it.tell(it.result, it.err)
+			continue
 		}
 		close(it.done)
 	}

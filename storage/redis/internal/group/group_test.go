@@ -120,6 +120,56 @@ func TestCallsAtATime(t *testing.T) {
 	})
 }
 
+// Items that are begun go in the first call of their key if they are begun together. A key that is alone has two calls at
+// a time, and others have one. Items that wait for too long are dropped.
+func TestBegin(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := &calls{}
+		g := group.New(group.Options[string, string, string]{Run: c.run, Calls: 4,
+			Size: func(s string) int { return len(s) }, Items: 3, Bytes: 6, Limit: 5 * time.Second})
+		var mu sync.Mutex
+		told := map[string]string{}
+		begin := func(key, items string) {
+			for _, it := range strings.Split(items, "") {
+				require.NoError(t, g.Begin(t.Context(), key, it, func(result string, err error) {
+					mu.Lock()
+					defer mu.Unlock()
+					require.NotContains(t, told, it)
+					if told[it] = result; err != nil {
+						require.ErrorIs(t, err, context.DeadlineExceeded)
+						require.ErrorIs(t, err, group.ErrDropped)
+						told[it] = "dropped"
+					}
+				}))
+			}
+		}
+		begin("k", "abcd")
+		synctest.Wait()
+		require.Len(t, c.made, 2)
+		begin("k", "e")
+		begin("l", "f")
+		synctest.Wait()
+		begin("l", "gh")
+		time.Sleep(3 * time.Second)
+		synctest.Wait()
+		slices.Sort(c.made[:2])
+		require.Equal(t, []string{"k:abc", "k:d"}, c.made[:2])
+		require.Subset(t, c.made, []string{"l:f", "l:gh", "k:e"})
+		require.Equal(t, map[string]string{"a": "A", "b": "B", "c": "C", "d": "D", "e": "E", "f": "F", "g": "G", "h": "H"}, told)
+		clear(told)
+		begin("m", "i")
+		synctest.Wait()
+		begin("m", "jklmnopqrstuvwxyz0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		require.Len(t, told, 54)
+		require.Equal(t, "dropped", told["Z"])
+		g.Close()
+		require.ErrorIs(t, g.Begin(t.Context(), "k", "a", nil), group.ErrClosed)
+	})
+}
+
 func TestKeysDoNotWaitForEachOther(t *testing.T) {
 	t.Parallel()
 	in(t, func(t *testing.T, _ *calls, g *group.Group[string, string, string]) {
