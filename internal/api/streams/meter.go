@@ -46,6 +46,17 @@ func (m *meter) count(data []byte) (price int) {
 	return price
 }
 
+// isBetween reports whether what was counted ends with a frame.
+func (m *meter) isBetween() bool { return m.have == 0 && m.payload == 0 }
+
+// rest returns how many bytes belong to the current frame, or to its header, as far as is known.
+func (m *meter) rest() int {
+	if m.payload > 0 {
+		return int(min(m.payload, 1<<30))
+	}
+	return m.size() - m.have
+}
+
 // size returns the size of the header, as far as is known.
 func (m *meter) size() int {
 	size := 2

@@ -2,6 +2,7 @@ package streams
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -88,14 +89,14 @@ func (h *headerWriter) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// rawConn returns the means to write to a connection without waiting.
+// rawConn returns the means to read and write without waiting. A connection with TLS has none.
 func rawConn(conn net.Conn) (syscall.RawConn, error) {
 	for {
 		if raw, ok := conn.(syscall.Conn); ok {
 			return raw.SyscallConn()
 		}
 		outer, ok := conn.(interface{ NetConn() net.Conn })
-		if !ok {
+		if _, secure := conn.(*tls.Conn); secure || !ok {
 			return nil, fmt.Errorf("a connection of the type %T: %w", conn, errors.ErrUnsupported)
 		}
 		conn = outer.NetConn()

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/coder/websocket"
@@ -20,25 +21,48 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/wire"
 )
 
-// handle handles a frame. The next frame is read once this one's work is counted, or has ended.
-func (s *socket) handle(f *frame) {
-	defer s.recovered()
-	work := s.accept(f)
-	go s.serve()
-	if work != nil {
-		defer s.running.Done()
-		work()
+// handle handles the frames that have arrived. It returns false if the connection is closed.
+func (s *socket) handle() bool {
+	for isEmpty := false; !isEmpty; {
+		first, payload := s.pipe.frame()
+		if first == 0 {
+			if !s.handleNext() {
+				return false
+			}
+			isEmpty = s.pipe.isEmpty()
+			continue
+		}
+		if !s.isEnding() {
+			s.handleUsual(first, payload)
+		}
+		isEmpty = s.pipe.handled()
+	}
+	return true
+}
+
+// handleUsual handles a frame that the library needn't read.
+func (s *socket) handleUsual(first byte, payload []byte) {
+	switch first {
+	case wholeText:
+		s.accept(&frame{bytes: payload})
+	case wholePong:
+		s.ponged(s.ctx, payload)
+	default:
+		if s.pinged(s.ctx, payload) {
+			_, _ = s.pipe.Write(append(appendHeader(nil, wholePong, len(payload)), payload...)) // fails if the client has gone
+		}
 	}
 }
 
-// accept handles a frame and returns the part that may run concurrently with the next frame.
-func (s *socket) accept(f *frame) (work func()) {
+// accept handles a frame. The next one is handled once this one's work is counted, or has ended.
+func (s *socket) accept(f *frame) {
 	defer s.recovered()
+	defer f.forget()
 	size := len(f.bytes)
 	request, err := s.decode(f)
 	if err != nil {
 		s.refuse(f, size, err)
-		return nil
+		return
 	}
 	if f.part != nil {
 		f.part.EndTurn()
@@ -46,16 +70,13 @@ func (s *socket) accept(f *frame) (work func()) {
 	s.counts.frames[request.Type].Inc()
 	if request.Type != wire.FrameAuthenticate || s.router.Guard() == nil { // otherwise it counts for the new client
 		if err := s.count(size); err != nil {
-			f.release()
 			s.limited(request.Ref, err)
-			return nil
+			return
 		}
 	}
-	if request.Type == wire.FramePublish {
-		return s.publish(f, &request)
-	}
-	f.release()
 	switch request.Type {
+	case wire.FramePublish:
+		s.publish(f, &request)
 	case wire.FrameAuthenticate:
 		s.authenticate(&request, size)
 	case wire.FrameSubscribe:
@@ -63,11 +84,10 @@ func (s *socket) accept(f *frame) (work func()) {
 	case wire.FrameUnsubscribe:
 		s.unsubscribe(&request)
 	case wire.FrameAck:
-		return s.ack(&request)
+		s.ack(&request)
 	default:
 		s.answer(wire.FramePong, request.Ref)
 	}
-	return nil
 }
 
 // decode decodes a large frame in its turn, which the caller ends.
@@ -84,7 +104,7 @@ func (s *socket) decode(f *frame) (wire.ClientFrame, error) {
 func (s *socket) refuse(f *frame, size int, err error) {
 	isJSON, isUTF8 := wire.IsJSON(f.bytes)
 	ref := wire.RefOf(f.bytes)
-	f.release() // and its turn, in which it was read again
+	f.forget() // and its turn, in which it was read again
 	s.counts.invalid.Inc()
 	if limited := s.count(size); limited != nil && isJSON {
 		s.limited(ref, limited)
@@ -224,19 +244,25 @@ func (s *socket) keepWaits(n int) {
 }
 
 // reserve takes the room that a frame of a number of bytes needs while it is under way, and counts a goroutine. It
-// waits until there is room. It returns nil if the socket ends.
-func (s *socket) reserve(bytes int) (done func()) {
+// waits until there is room. It returns 0 if the socket ends. The caller calls release.
+func (s *socket) reserve(bytes int) (cost int64) {
 	limit := s.router.MaxBodyBytes()
-	cost := min(limit, max(int64(bytes), limit/underWay))
+	cost = min(limit, max(int64(bytes), limit/underWay))
 	if s.work.Acquire(s.ctx, cost) != nil {
-		return nil
+		return 0
 	}
 	if !s.begin() {
 		s.work.Release(cost)
-		return nil
+		return 0
 	}
 	s.pipe.budget.Earn(1) // it is served
-	return func() { s.work.Release(cost) }
+	return cost
+}
+
+// release ends what reserve has begun.
+func (s *socket) release(cost int64) {
+	s.work.Release(cost)
+	s.running.Done()
 }
 
 // traced begins the span of a frame, which is a trace of its own: a socket may last for hours.
@@ -248,68 +274,160 @@ func (s *socket) traced(ctx context.Context, name, channel string) (context.Cont
 	return ctx, span
 }
 
-// publish returns the work of publishing the message of a frame.
-func (s *socket) publish(f *frame, request *wire.ClientFrame) (work func()) {
+// publish begins to publish the message of a frame.
+func (s *socket) publish(f *frame, request *wire.ClientFrame) {
 	if err := s.allow(access.Publish, access.Resource{Channel: request.Channel}); err != nil {
-		f.release()
 		s.fail(request.Ref, err)
-		return nil
+		return
 	}
-	done := s.reserve(len(f.bytes))
-	if done == nil {
-		f.forget()
-		return nil
+	cost := s.reserve(len(f.bytes))
+	if cost == 0 {
+		return
 	}
-	ctx, ref, name := s.who.Load().ctx, request.Ref, request.Channel
-	drafts := []channel.Draft{{ID: request.Draft.ID, Content: request.Draft.Content}}
-	return func() {
-		defer done()
-		ctx, span := s.traced(ctx, "socket publish", name)
-		defer span.End()
-		owner := f
-		defer func() {
-			if owner != nil {
-				owner.forget() // and not its bytes: an abandoned write may still be in progress
-			}
-		}()
-		published, err := s.Channels.Publish(ctx, channel.PublishRequest{Channel: name, Drafts: drafts})
-		if err != nil {
-			web.SetError(span, web.ProblemOf(err).Status, err)
-			s.fail(ref, err)
-			return
+	p := &publish{socket: s, cost: cost, part: f.part, ref: request.Ref, channel: request.Channel}
+	f.part = nil
+	var ctx context.Context
+	ctx, p.span = s.traced(s.who.Load().ctx, "socket publish", request.Channel)
+	began := false
+	defer func() {
+		if !began { // it panicked
+			p.release()
 		}
-		owner = nil
-		f.release()
-		p := client.Published{Channel: name, ID: published[0].ID, Clock: published[0].Clock,
-			Duplicate: published[0].Duplicate, Differs: published[0].Differs}
-		s.send(func(b []byte) []byte { return wire.AppendPublished(b, ref, &p) })
+	}()
+	alone := s.Channels.BeginPublish(ctx, channel.PublishRequest{Channel: request.Channel,
+		Drafts: []channel.Draft{{ID: request.Draft.ID, Content: request.Draft.Content}}}, p.done)
+	if began = true; alone != nil {
+		go p.alone(alone)
 	}
 }
 
-// ack returns the work of acknowledging the receipt of a frame.
-func (s *socket) ack(request *wire.ClientFrame) (work func()) {
+// publish is a publish under way.
+type publish struct {
+	socket    *socket
+	cost      int64         // of reserve
+	part      *web.BodyPart // nil: it needs none
+	span      tracing.Span
+	ref       uint64
+	channel   string
+	published channel.Published
+	err       error
+	ended     bool
+}
+
+// alone publishes in a goroutine of its own.
+func (p *publish) alone(publish func()) {
+	defer func() {
+		if !p.ended { // it panicked
+			p.release()
+		}
+	}()
+	defer p.socket.recovered()
+	publish()
+}
+
+// done takes the result.
+func (p *publish) done(published []channel.Published, err error) {
+	if p.ended, p.err = true, err; err == nil {
+		p.published = published[0]
+	}
+	p.socket.answers.add(p)
+}
+
+// release ends the publish.
+func (p *publish) release() {
+	p.span.End()
+	releasePart(p.part)
+	p.socket.release(p.cost)
+}
+
+// append appends the answer of a publish that has succeeded.
+func (p *publish) append(b []byte) []byte {
+	return wire.AppendPublished(b, p.ref, &client.Published{Channel: p.channel, ID: p.published.ID,
+		Clock: p.published.Clock, Duplicate: p.published.Duplicate, Differs: p.published.Differs})
+}
+
+// answers are the publishes of a socket that have ended and aren't answered yet. A goroutine answers all that end while
+// it does, and writes their answers together.
+type answers struct {
+	mu      sync.Mutex
+	waiting []*publish
+	written bool // there is the goroutine
+}
+
+// add adds a publish.
+func (a *answers) add(p *publish) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.waiting = append(a.waiting, p)
+	if !a.written {
+		a.written = true
+		go p.socket.writeAnswers()
+	}
+}
+
+// take takes all publishes. If there are none the goroutine ends.
+func (a *answers) take() (all []*publish) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	all, a.waiting = a.waiting, nil
+	a.written = len(all) > 0
+	return all
+}
+
+// writeAnswers answers publishes until none waits.
+func (s *socket) writeAnswers() {
+	growStack()
+	for all := s.answers.take(); len(all) > 0; all = s.answers.take() {
+		s.writeEach(all)
+	}
+}
+
+// writeEach answers publishes, and ends them.
+func (s *socket) writeEach(all []*publish) {
+	defer s.recovered()
+	defer func() {
+		for _, p := range all {
+			p.release()
+		}
+	}()
+	s.pipe.hold()
+	defer s.pipe.release()
+	for _, p := range all {
+		if p.err == nil {
+			s.put(p.append)
+			continue
+		}
+		web.SetError(p.span, web.ProblemOf(p.err).Status, p.err)
+		s.fail(p.ref, p.err)
+	}
+}
+
+// ack begins to acknowledge the receipt of a frame.
+func (s *socket) ack(request *wire.ClientFrame) {
 	of := access.Resource{Channel: request.Channel, Subscriber: request.Subscriber}
 	if err := s.allow(access.Subscribe, of); err != nil {
 		s.fail(request.Ref, err)
-		return nil
+		return
 	}
-	done := s.reserve(0)
-	if done == nil {
-		return nil
+	cost := s.reserve(0)
+	if cost == 0 {
+		return
 	}
-	ctx := s.who.Load().ctx
-	return func() {
-		defer done()
-		ctx, span := s.traced(ctx, "socket ack", request.Channel)
+	ctx, channel, subscriber, handle, ref := s.who.Load().ctx, request.Channel, request.Subscriber, request.ReceiptHandle,
+		request.Ref
+	go func() {
+		defer s.release(cost)
+		defer s.recovered()
+		ctx, span := s.traced(ctx, "socket ack", channel)
 		defer span.End()
-		switch err := s.Channels.Ack(ctx, request.Channel, request.Subscriber, request.ReceiptHandle); {
+		switch err := s.Channels.Ack(ctx, channel, subscriber, handle); {
 		case err != nil:
 			web.SetError(span, web.ProblemOf(err).Status, err)
-			s.fail(request.Ref, err)
-		case request.Ref != 0:
-			s.answer(wire.FrameAcked, request.Ref)
+			s.fail(ref, err)
+		case ref != 0:
+			s.answer(wire.FrameAcked, ref)
 		}
-	}
+	}()
 }
 
 // subscription is a stream of a socket. It is the job of its task once the stream is open.
@@ -502,8 +620,8 @@ func (sub *subscription) take(w *worker) (arrivals []channel.Arrival, again time
 	defer s.pipe.unhold()
 	of := sub.of()
 	for i := range arrivals {
-		w.buffer = appendArrival(w.buffer[:0], of, &arrivals[i], w.jsonOf)
-		if s.conn.Write(s.plain, websocket.MessageText, w.buffer) != nil {
+		w.buffer = appendArrival(append(w.buffer[:0], make([]byte, headerRoom)...), of, &arrivals[i], w.jsonOf)
+		if s.pipe.writeText(w.buffer) != nil {
 			return arrivals, again, done, false
 		}
 	}

@@ -22,8 +22,9 @@ const (
 	queueBytes = 64 << 10
 	// queuePongs is how many answers to pings of the protocol may wait.
 	queuePongs = 16
-	// readBuffer and writeBuffer are the sizes of the buffers of a connection, in place of net/http's.
-	readBuffer  = 1 << 10
+	// readBuffer and writeBuffer are the sizes of the library's buffers of a connection, in place of net/http's. A frame
+	// that the library writes by itself has room in the latter, so that it is written at once.
+	readBuffer  = 16
 	writeBuffer = 128
 	// closeTime is how long the end of a connection waits for its last bytes to be written.
 	closeTime = time.Second
@@ -34,16 +35,16 @@ const (
 
 // pipe is the connection of a socket. What is written is queued, and whoever finds the queue without a writer writes as
 // much of it as the connection has room for: under load many frames go out together. A goroutine writes the rest, so
-// that Write never waits for the client. Many goroutines may write, and one may read.
+// that Write never waits for the client. Many goroutines may write whole frames, and one may read.
 type pipe struct {
 	net.Conn
-	raw syscall.RawConn // nil: the connection has none, as with TLS
 
-	early        []byte         // read together with the handshake
-	received     meter          // the reader's
+	raw          syscall.RawConn // nil: it has none, as with TLS
+	own          []byte          // in place of a buffer of input if it has none; the reader's
+	input        input
 	budget       *frames.Budget // for frames
 	price        func() int     // of a frame
-	remaining    int            // bytes that are still read once it is readsLimited; the reader's
+	remaining    int            // bytes that are still read once it is readsLimited; guarded by input
 	readsLimited atomic.Bool    // the socket ends
 	over         chan struct{}  // closed when nothing more is read
 	ending       sync.Once
@@ -61,6 +62,7 @@ type pipe struct {
 	pongs   int          // in the queue
 	taken   bool         // part has memory
 	busy    bool         // a goroutine writes
+	closed  bool         // the close frame was the last one
 	err     error        // nothing is written any more
 }
 
@@ -99,54 +101,21 @@ func (h *handshake) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	if h.detacher != nil {
 		conn = h.detacher.Detach()
 	}
-	if p.raw, err = rawConn(conn); errors.Is(err, errors.ErrUnsupported) {
-		err = nil
+	if readsNow {
+		p.raw, err = rawConn(conn)
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
 		_ = conn.Close()
 		return nil, nil, err
 	}
 	p.Conn, p.room.L = conn, &p.mu
-	p.early, err = buffers.Peek(buffers.Reader.Buffered())
-	p.early = append([]byte(nil), p.early...)
+	early, err := buffers.Peek(buffers.Reader.Buffered())
+	p.input.rest = append([]byte(nil), early...)
 	p.over, p.remaining = make(chan struct{}), lastBytes
 	now := time.Now().UnixNano()
 	p.read.Store(now)
 	p.wrote.Store(now)
 	return p, bufio.NewReadWriter(bufio.NewReaderSize(p, readBuffer), bufio.NewWriterSize(p, writeBuffer)), err
-}
-
-// Read reads what the client sends. Frames beyond the client's budget are read later, and of a client whose socket ends
-// little is read at all.
-func (p *pipe) Read(b []byte) (int, error) {
-	if p.readsLimited.Load() && p.remaining <= 0 {
-		<-p.over
-		return 0, net.ErrClosed
-	}
-	b = p.budget.Piece(b)
-	n, err := p.take(b)
-	if p.readsLimited.Load() {
-		p.remaining -= n
-	}
-	if cost := p.received.count(b[:n]); cost > 0 && !p.budget.Spend(cost*p.price()) {
-		p.limitReads()
-		p.remaining = 0
-	}
-	return n, err
-}
-
-// take reads what came together with the handshake, and then what the client sends.
-func (p *pipe) take(b []byte) (int, error) {
-	if len(p.early) > 0 {
-		n := copy(b, p.early)
-		p.early = p.early[n:]
-		return n, nil
-	}
-	n, err := p.Conn.Read(b)
-	if n > 0 {
-		p.read.Store(time.Now().UnixNano())
-	}
-	return n, err
 }
 
 // limitReads limits what is still read: the socket ends.
@@ -187,12 +156,28 @@ func (p *pipe) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
+// headerRoom is the room for the header of a frame of the server.
+const headerRoom = 10
+
+// writeText writes a text as a frame. It begins after headerRoom bytes.
+func (p *pipe) writeText(b []byte) error {
+	var header [headerRoom]byte
+	n := len(appendHeader(header[:0], wholeText, len(b)-headerRoom))
+	copy(b[headerRoom-n:], header[:n])
+	_, err := p.Write(b[headerRoom-n:])
+	return err
+}
+
 func (p *pipe) add(b []byte) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.err != nil {
 		return p.err
 	}
+	if p.closed {
+		return net.ErrClosed
+	}
+	p.closed = b[0] == wholeClose
 	if p.queue == nil {
 		p.queue = *queues.Get().(*[]byte)
 	}

@@ -32,8 +32,8 @@ const (
 	endInternal = "internal" // a defect of the service
 )
 
-// socket is one WebSocket. Its reader handles frames one after the other. Each publish, acknowledgement and
-// subscription has a goroutine.
+// socket is one WebSocket. Its reader handles frames one after the other. Publishes are answered by a goroutine for all
+// that have ended. Each acknowledgement and subscription has a goroutine.
 type socket struct {
 	*Sockets
 	id      string // of the request
@@ -57,6 +57,8 @@ type socket struct {
 	who      atomic.Pointer[identity] // written by the reader
 	inQuery  bool                     // its credential came in the query; the reader's
 	refusals atomic.Int32             // in a row, because of the limit of requests
+
+	answers answers
 
 	mu            sync.Mutex
 	ending        bool           // no more work begins
@@ -139,16 +141,26 @@ func (s *socket) exceeded(o frames.Outcome) {
 // client returns whose share of the memory of answers the socket takes.
 func (s *socket) client() string { return web.Client(s.who.Load().principal, s.address) }
 
-// serve reads one frame and handles it. Another goroutine reads the next one: the work for a frame makes a stack grow,
-// and it is a new one that waits for a client that sends nothing.
+// serve waits until the client has sent something, and handles it. Another goroutine waits for more: the work for
+// frames makes a stack grow, and it is a new one that waits for a client that sends nothing.
 func (s *socket) serve() {
-	f := s.next()
-	if f == nil {
-		s.finish()
+	if s.pipe.arrive(); growStack() && s.handle() {
+		go s.serve()
 		return
 	}
-	s.handle(f)
+	s.finish()
 }
+
+// growStack makes the stack of a new goroutine grow at once, while there is little on it to copy. It returns true.
+//
+//go:noinline
+func growStack() bool {
+	var room [6 << 10]byte
+	return room[len(stackRoom)] == 0
+}
+
+// stackRoom is empty, which the compiler doesn't know.
+var stackRoom []byte
 
 // finish ends the socket after its last frame.
 func (s *socket) finish() {
@@ -263,11 +275,9 @@ func (s *socket) look() time.Duration {
 	return next
 }
 
-// ping sends a ping of the protocol. It waits for the answer, so that it isn't counted as running.
+// ping sends a ping of the protocol. Any byte of the client is an answer.
 func (s *socket) ping() {
-	ctx, cancel := context.WithTimeout(s.ctx, pingEvery)
-	defer cancel()
-	_ = s.conn.Ping(ctx) // any byte of the client counts
+	_, _ = s.pipe.Write([]byte{wholePing, 1, '1'}) // fails if the client has gone
 }
 
 // pinged reports whether a ping of the protocol is answered. Pings count as requests.
@@ -345,43 +355,49 @@ func (f *frame) release() {
 	}
 }
 
-// forget is release for a buffer that an abandoned write may still use.
+// forget releases the memory that is counted for the frame.
 func (f *frame) forget() {
-	if f.part != nil {
-		f.part.EndTurn()
-		f.part.Release()
-		f.part = nil
+	releasePart(f.part)
+	f.part = nil
+}
+
+// releasePart releases a part of the memory of bodies; it may be nil.
+func releasePart(part *web.BodyPart) {
+	if part != nil {
+		part.EndTurn()
+		part.Release()
 	}
 }
 
-// next returns the next frame that is to be handled, or nil if the connection is closed.
-func (s *socket) next() *frame {
-	for {
-		kind, reader, err := s.conn.Reader(s.plain)
-		if err != nil {
-			s.refuseProtocol(err)
-			return nil
-		}
-		f := readFrames.Get().(*frame)
-		if err := s.read(reader, f); err != nil {
-			f.release()
-			if !s.unread(err) {
-				return nil
-			}
-			continue
-		}
-		if s.wants(kind) {
-			return f
-		}
-		f.release()
+// handleNext handles the next frame, which the library reads. It returns false if the connection is closed.
+func (s *socket) handleNext() bool {
+	kind, reader, err := s.conn.Reader(s.plain)
+	if err != nil {
+		s.refuseProtocol(err)
+		return false
 	}
+	f := readFrames.Get().(*frame)
+	defer f.release()
+	if err := s.read(reader, f); err != nil {
+		f.forget()
+		return s.unread(err)
+	}
+	if s.wants(kind) {
+		s.accept(f)
+	}
+	return true
 }
 
-// wants reports whether a message of a kind is handled. The rest of what the client sends while the socket ends isn't.
-func (s *socket) wants(kind websocket.MessageType) bool {
+// isEnding reports whether the rest of what the client sends isn't handled.
+func (s *socket) isEnding() bool {
 	s.mu.Lock()
-	ending := s.ending
-	s.mu.Unlock()
+	defer s.mu.Unlock()
+	return s.ending
+}
+
+// wants reports whether a message of a kind is handled.
+func (s *socket) wants(kind websocket.MessageType) bool {
+	ending := s.isEnding()
 	if !ending && kind != websocket.MessageText {
 		s.counts.invalid.Inc()
 		s.end(endInvalid, websocket.StatusUnsupportedData)
@@ -453,8 +469,8 @@ func (s *socket) put(appendJSON func([]byte) []byte) bool {
 	}
 	f := writeFrames.Get().(*frame)
 	defer f.release()
-	f.bytes = appendJSON(f.bytes)
-	return s.conn.Write(s.plain, websocket.MessageText, f.bytes) == nil
+	f.bytes = appendJSON(f.bytes[:headerRoom])
+	return s.pipe.writeText(f.bytes) == nil
 }
 
 // answer sends the answer to a frame.

@@ -32,7 +32,10 @@ type SocketChannels interface {
 	Wait(ctx context.Context) (done func(), err error)
 	// OpenCounted opens a stream that Wait has counted.
 	OpenCounted(ctx context.Context, q channel.StreamQuery) (Stream, error)
-	Publish(ctx context.Context, r channel.PublishRequest) ([]channel.Published, error)
+	// BeginPublish publishes one message, and calls done with the result, perhaps before it returns; done must return
+	// soon. The content isn't used after that. If it returns a function, that must be called in a goroutine, and calls
+	// done.
+	BeginPublish(ctx context.Context, r channel.PublishRequest, done func([]channel.Published, error)) (alone func())
 	Ack(ctx context.Context, name, subscriber, handle string) error
 }
 

@@ -30,8 +30,9 @@ func (none) Wait(context.Context) (func(), error) { return func() {}, nil }
 func (none) OpenCounted(context.Context, channel.StreamQuery) (streams.Stream, error) {
 	return nil, channel.ErrNoSubscriber
 }
-func (none) Publish(context.Context, channel.PublishRequest) ([]channel.Published, error) {
-	return nil, channel.ErrNoChannel
+func (none) BeginPublish(_ context.Context, _ channel.PublishRequest, done func([]channel.Published, error)) func() {
+	done(nil, channel.ErrNoChannel)
+	return nil
 }
 func (none) Ack(context.Context, string, string, string) error { return channel.ErrNoSubscriber }
 
