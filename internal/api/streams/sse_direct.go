@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/api/web"
 	"github.com/tidemark-dev/tidemark/internal/tracing"
 	"github.com/tidemark-dev/tidemark/internal/unsent"
@@ -185,9 +186,9 @@ func messagesIn(arrivals []channel.Arrival) (n int) {
 
 // slow writes what didn't fit, and what Next returns.
 func (d *directStream) slow() (goesOn bool) {
+	ctx := d.call.Context()
 	err := d.write(d.rest)
 	d.rest = nil
-	ctx := d.call.Context()
 	for err == nil {
 		var arrivals []channel.Arrival
 		var failed error
@@ -214,7 +215,6 @@ func (d *directStream) slow() (goesOn bool) {
 func (d *directStream) arrived(ctx context.Context, arrivals []channel.Arrival) error {
 	span := delivery(ctx, arrivals)
 	defer span.End()
-	defer unsent.From(ctx).Shrink(0)
 	d.startChunk(nil)
 	for i, messages := 0, 0; i < len(arrivals); i++ {
 		last := i == len(arrivals)-1
@@ -244,20 +244,36 @@ func (d *directStream) last(reason string) error {
 	return d.write(append(d.events.bytes, lastChunk...))
 }
 
-// write writes bytes, which the client must read in time.
+// isSlow reports whether an error is of a client that doesn't read in time, or that leaves too much unread.
+func isSlow(err error) bool {
+	var full *fault.Error
+	return errors.Is(err, os.ErrDeadlineExceeded) || errors.As(err, &full)
+}
+
+// write writes bytes, which the client must read in time. They are counted while it doesn't.
 func (d *directStream) write(b []byte) error {
 	if len(b) == 0 {
 		return nil
 	}
+	part := unsent.From(d.call.Context())
+	defer part.Shrink(0)
+	err := part.Grow(int64(len(b)))
+	if err == nil {
+		err = d.writeInTime(b)
+	}
+	if err != nil && isSlow(err) && d.call.Context().Err() == nil {
+		d.counts.cut.Inc()
+	}
+	return err
+}
+
+func (d *directStream) writeInTime(b []byte) error {
 	d.wrote = time.Now()
 	_ = d.conn.SetWriteDeadline(d.wrote.Add(timeToRead(len(b)))) // fails only if the connection is closed
 	_, err := d.conn.Write(b)
 	if err == nil {
 		_ = d.conn.SetWriteDeadline(time.Time{}) // as above
 		return nil
-	}
-	if errors.Is(err, os.ErrDeadlineExceeded) && d.call.Context().Err() == nil {
-		d.counts.cut.Inc()
 	}
 	return writeError(len(b), err)
 }
@@ -271,9 +287,10 @@ func (d *directStream) finish(err error) {
 	d.stream.Close()
 	d.counts.open.Dec()
 	switch {
-	case errors.Is(err, os.ErrDeadlineExceeded):
+	case err == nil:
+	case isSlow(err):
 		d.call.SetOutcome(http.StatusOK, err)
-	case err != nil:
+	default:
 		d.call.SetOutcome(web.StatusClientGone, err)
 	}
 	d.call.Finish()

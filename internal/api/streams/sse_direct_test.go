@@ -145,10 +145,12 @@ func TestDirectStream(t *testing.T) {
 // A client that doesn't read in time is cut off and counted.
 func TestDirectStreamOfASlowClient(t *testing.T) {
 	t.Parallel()
-	onDirect(t, func(t *testing.T, f *fed, client net.Conn, r *prometheus.Registry, _ *web.Router) {
+	onDirect(t, func(t *testing.T, f *fed, client net.Conn, r *prometheus.Registry, router *web.Router) {
 		answerOf(t, client)
 		f.send("a", make([]byte, 64<<10))
 		began := time.Now()
+		synctest.Wait()
+		require.Greater(t, router.Answers().Bytes(), int64(64<<10))
 		<-f.closed
 		require.Equal(t, 27*time.Second, time.Since(began).Round(time.Second), "25 s, and a second for each 32 KiB")
 		require.EqualValues(t, 1, valueOf(t, r, "tidemark_streams_cut_total"))
