@@ -44,15 +44,21 @@ func shutdown(ctx context.Context, socket string) error {
 	return client.Do(ctx, client.B().Shutdown().Build()).Error()
 }
 
+// pingBuffer is the size of each buffer of a connection that only pings.
+const pingBuffer = 4 << 10
+
 func dial(socket string) (rueidis.Client, error) {
 	return rueidis.NewClient(rueidis.ClientOption{
 		InitAddress: []string{socket},
 		DialCtxFn: func(ctx context.Context, path string, dialer *net.Dialer, _ *tls.Config) (net.Conn, error) {
 			return dialer.DialContext(ctx, "unix", path)
 		},
-		Dialer:            net.Dialer{Timeout: dialTimeout},
-		ForceSingleClient: true,
-		DisableCache:      true,
-		DisableRetry:      true,
+		Dialer:              net.Dialer{Timeout: dialTimeout},
+		ForceSingleClient:   true,
+		DisableCache:        true,
+		DisableRetry:        true,
+		ReadBufferEachConn:  pingBuffer,
+		WriteBufferEachConn: pingBuffer,
+		RingScaleEachConn:   8,
 	})
 }

@@ -115,6 +115,7 @@ func (o Options) client() (rueidis.ClientOption, error) {
 	c.ClientName = "tidemark"
 	c.PipelineMultiplex = -1                // one connection to a node, whose pipeline concurrent requests share
 	c.MaxFlushDelay = 20 * time.Microsecond // lets more of them share a system call, here and in Redis
+	c.ReadBufferEachConn, c.WriteBufferEachConn = connBuffer, connBuffer
 	c.DisableCache = true
 	c.DisableRetry = true
 	c.ConnWriteTimeout = c.Dialer.Timeout
@@ -225,8 +226,13 @@ func hosts(list []string) ([]string, error) {
 
 const defaultPort = "6379"
 
-// bulkBuffer is the size of the buffers of a connection for large replies, which are read past it.
-const bulkBuffer = 64 << 10
+// connBuffer is the size of each buffer of a connection. Large replies are read past it. The default of 512 KiB took a
+// megabyte for each connection of an idle service, and hundreds while publishes wait for replicas that are cut off.
+const connBuffer = 64 << 10
+
+// bulkRing is the binary logarithm of the number of commands that a connection of the second client can have under way:
+// each is used by one request at a time.
+const bulkRing = 8
 
 // bulkOptions returns the options of the second client, for large reads and replicated writes. Without pipelining and
 // pings in the background its dedicated connections never unsubscribe when they are released: see package pubsub.
@@ -238,8 +244,6 @@ func bulkOptions(c rueidis.ClientOption, timeout time.Duration) rueidis.ClientOp
 	c.Dialer.KeepAliveConfig = net.KeepAliveConfig{Enable: true, Idle: c.Dialer.KeepAlive, Interval: c.Dialer.KeepAlive}
 	c.Dialer.KeepAlive = -1
 	c.BlockingPoolCleanup = 10 * time.Second
-	// Each publish that waits for replicas has a connection. The default of 512 KiB for each buffer takes hundreds of
-	// megabytes while replicas are cut off.
-	c.ReadBufferEachConn, c.WriteBufferEachConn = bulkBuffer, bulkBuffer
+	c.RingScaleEachConn = bulkRing
 	return c
 }
