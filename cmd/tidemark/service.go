@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"maps"
+	"runtime/debug"
 	"slices"
 	"time"
 
@@ -51,6 +52,7 @@ func untilStopped(ctx context.Context, b *logBuffer, log *slog.Logger, start fun
 	case err != nil:
 		return err
 	}
+	debug.FreeOSMemory() // of the start, most of which is not needed again
 	notify(ctx, daemon.SdNotifyReady, log)
 	parts.Wait(ctx)
 	notify(ctx, notifyStopping, log)
