@@ -181,8 +181,8 @@ func (c *Call) log(elapsed time.Duration) {
 
 // logged returns the request for the log, without its outcome.
 func (c *Call) logged() logged {
-	if c.detachable.log != nil {
-		return *c.detachable.log
+	if c.gone != nil {
+		return *c.gone
 	}
 	return logged{id: c.id[0], method: c.request.Method, path: c.request.URL.EscapedPath(), client: c.request.RemoteAddr,
 		principal: c.Principal()}

@@ -37,7 +37,7 @@ type detachable struct {
 	cancel context.CancelCauseFunc // ends the call's context; nil: the call can't be detached
 	unlink func() bool             // keeps the end of the request from ending the call's context
 	conn   net.Conn                // nil: it isn't detached
-	log    *logged                 // of the request, which is gone
+	gone   *logged                 // the request, once it is detached
 	held   bool                    // stopHold must be called
 }
 
@@ -45,8 +45,8 @@ type detachable struct {
 // else of the request's context than its principal.
 func (c *Call) separate() context.Context {
 	parent := c.request.Context()
-	ctx, cancel := context.WithCancelCause(context.Background())
-	c.detachable.cancel = cancel
+	ctx, cancel := context.WithCancelCause(context.Background()) //nolint:forbidigo // it outlives the request
+	c.cancel = cancel
 	c.unlink = context.AfterFunc(parent, func() { cancel(context.Cause(parent)) })
 	if c.principal != nil {
 		ctx = access.With(ctx, c.principal)
@@ -57,7 +57,7 @@ func (c *Call) separate() context.Context {
 // IsDetachable reports whether the connection can be taken from net/http: not with TLS, nor with another version than
 // HTTP/1.1.
 func (c *Call) IsDetachable() bool {
-	return c.detachable.cancel != nil && c.Detacher() != nil
+	return c.cancel != nil && c.Detacher() != nil
 }
 
 // Detach takes the connection of the call from net/http, so that an answer that may last for hours doesn't keep
@@ -75,7 +75,7 @@ func (c *Call) Detach() (conn net.Conn, idle bool, err error) {
 	c.share.EndTurn()
 	c.share.Release()
 	l, client := c.logged(), c.client()
-	c.conn, c.detachable.log = d.Detach(), &l
+	c.conn, c.gone = d.Detach(), &l
 	c.held, c.release = c.release != nil, nil
 	c.unsent.Rename(client)
 	idle = buffers.Reader.Buffered() == 0
@@ -86,14 +86,14 @@ func (c *Call) Detach() (conn net.Conn, idle bool, err error) {
 }
 
 // Cancel ends the context of a detached call.
-func (c *Call) Cancel(cause error) { c.detachable.cancel(cause) }
+func (c *Call) Cancel(cause error) { c.cancel(cause) }
 
 // Finish ends a detached call, and closes its connection.
 func (c *Call) Finish() {
 	if c.held {
 		c.stopHold()
 	}
-	c.detachable.cancel(context.Canceled)
+	c.cancel(context.Canceled)
 	c.leave()
 	_ = c.conn.Close() // it may be closed already
 	c.count()

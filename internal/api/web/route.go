@@ -142,9 +142,9 @@ func (c *Call) finish() {
 	if c.conn != nil { // the call is detached: another goroutine finishes it
 		return
 	}
-	if c.detachable.cancel != nil {
+	if c.cancel != nil {
 		c.unlink()
-		c.detachable.cancel(context.Canceled)
+		c.cancel(context.Canceled)
 	}
 	c.share.EndTurn()
 	c.share.Release()
