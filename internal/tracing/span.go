@@ -118,7 +118,7 @@ func Shared(ctx context.Context, name string, requests int, of func(i int) strin
 }
 
 // Sampled reports whether the request of a context is sampled: otherwise it has no Delivery.
-func Sampled(ctx context.Context) bool { return trace.SpanContextFromContext(ctx).IsSampled() }
+func Sampled(ctx context.Context) bool { return spanOfContext(ctx).SpanContext().IsSampled() }
 
 // Delivery begins the span of a delivery of messages, with their texts, on a stream, which ctx is derived from: a trace
 // of its own, since a stream may last for hours, linked to the opening of the stream and to the messages. There is none

@@ -16,6 +16,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/tidemark-dev/tidemark/internal/access"
+	"github.com/tidemark-dev/tidemark/internal/tracing/tracingtest"
 )
 
 // TestHistograms: a route has a histogram from its first request. It has exemplars of sampled traces where OpenMetrics is
@@ -23,7 +24,8 @@ import (
 func TestHistograms(t *testing.T) {
 	t.Parallel()
 	registry := prometheus.NewRegistry()
-	r := New(Options{Logger: slog.New(slog.DiscardHandler), Metrics: registry})
+	tracer := tracingtest.Start(t).Tracer(t)
+	r := New(Options{Logger: slog.New(slog.DiscardHandler), Metrics: registry, Tracer: tracer})
 	for _, path := range []string{"/used", "/unused"} {
 		API{Router: r, Fail: Fail}.Add(Route{Method: http.MethodPut, Path: path, Action: access.Admin,
 			Handle: func(c *Call) error { return c.NoContent() }})
