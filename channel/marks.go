@@ -18,7 +18,7 @@ func newMarks() *marks { return &marks{watching: make(map[target][]*sourceWatch)
 
 // markWatch is a stream's part of the marks.
 type markWatch struct {
-	nudge func() // called when the mark of a paused source has moved, or any was set, with mu held
+	nudge func() // called when the mark of a paused source has moved, or any was set; it must not block
 
 	mu      sync.Mutex // guards the rest, and the fields of its sources
 	moved   bool       // the mark of any source has moved, or was set

@@ -143,18 +143,19 @@ func (s *Service) Publish(ctx context.Context, r PublishRequest) ([]Published, e
 // returns or by a goroutine that others wait for too, so it must return soon. The content isn't used after BeginPublish
 // has returned. If it returns false, nothing was done: Publish must be called.
 func (s *Service) BeginPublish(ctx context.Context, r PublishRequest, done func([]Published, error)) bool {
-	drafts := r.Drafts
+	name, generated := r.Channel, r.Drafts[0].ID == ""
 	if err := s.prepare(&r); err != nil {
 		done(nil, err)
 		return true
 	}
-	name := r.Channel
 	return !s.mustAnnounce(&r) && s.store.BeginPublish(ctx, r, func(published []Published, err error) {
 		if err != nil {
 			done(nil, fmt.Errorf("publish to %s: %w", name, err))
 			return
 		}
-		markNew(published, drafts)
+		if generated {
+			published[0].Duplicate, published[0].Differs = false, false
+		}
 		done(published, nil)
 	})
 }

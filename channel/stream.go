@@ -48,8 +48,8 @@ type StreamQuery struct {
 	// Socket says that it is a subscription of a WebSocket, for Service.Connected.
 	Socket bool
 	// Ready is called when Take or Next should be called: something may have arrived, or the stream may have ended. It may
-	// be called when that isn't so, from any goroutine, while locks are held: it must not block, nor call the stream. If it
-	// is nil, only Next is for the stream, and waits.
+	// be called when that isn't so, from any goroutine, while locks are held: it must not block, nor call the stream. With
+	// it Next doesn't wait for what arrives: call it with a wait of 0. Without it call only Next.
 	Ready func()
 }
 
@@ -92,7 +92,7 @@ var (
 )
 
 // Stream sends the messages after the marks of subscribers as they come, without waiting for acknowledgements, and
-// those of tails. It moves no mark. It is used by one goroutine, and must be closed.
+// those of tails. It moves no mark. It is used by one goroutine at a time, and must be closed.
 //
 // A tail has no window, and doesn't keep its channel: when that ends, it waits for the next life, from its earliest
 // message on. After a fail-over it continues behind the last messages that it has sent, as far as it remembers them.

@@ -89,7 +89,7 @@ func waitBriefly(ctx context.Context, r *waitRequest, which []int) error {
 	return nil
 }
 
-// waiter is a fetch that waits, or a stream. Only its goroutine uses it, except for wakeUp and signal.
+// waiter is a fetch that waits, or a stream. One goroutine at a time uses it, except for wakeUp and signal.
 type waiter struct {
 	hub     *hub
 	members []member
@@ -152,11 +152,11 @@ type member struct {
 	subscriber string
 	number     int     // among the waiter's members
 	waiter     *waiter // whose streams, socket and since others may read: they never change
-	// sleeping is set from fallAsleep until the waiter takes the member's wake-up, or ends its sleep. Only the waiter's
-	// goroutine uses it.
+	// sleeping is set from fallAsleep until the waiter takes the member's wake-up, or ends its sleep. Only who uses
+	// the waiter uses it.
 	sleeping bool
-	// write is the one that stored the message at the position; zero: it isn't known. The waiter's goroutine sets it while
-	// the member is awake.
+	// write is the one that stored the message at the position; zero: it isn't known. Who uses the waiter sets it
+	// while the member is awake.
 	write receipt.Write
 
 	// Guarded by the topic's lock.

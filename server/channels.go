@@ -54,6 +54,10 @@ func (c *channels) Publish(ctx context.Context, r channel.PublishRequest) ([]cha
 func (c *channels) BeginPublish(ctx context.Context, r channel.PublishRequest,
 	done func([]channel.Published, error)) (alone func()) {
 	client := limits.From(ctx)
+	if client.PublishWaits() {
+		r.Drafts = cloned(r.Drafts)
+		return func() { done(c.Publish(ctx, r)) }
+	}
 	if err := c.admitPublish(ctx, client, &r); err != nil {
 		done(nil, err)
 		return nil
@@ -64,12 +68,18 @@ func (c *channels) BeginPublish(ctx context.Context, r channel.PublishRequest,
 	}) {
 		return nil
 	}
-	r.Drafts = slices.Clone(r.Drafts)
-	r.Drafts[0].Content = bytes.Clone(r.Drafts[0].Content)
+	r.Drafts = cloned(r.Drafts)
 	return func() {
 		published, err := c.service.Publish(ctx, r)
 		done(c.published(client, existing, published, err))
 	}
+}
+
+// cloned returns one draft with its content.
+func cloned(drafts []channel.Draft) []channel.Draft {
+	drafts = slices.Clone(drafts)
+	drafts[0].Content = bytes.Clone(drafts[0].Content)
+	return drafts
 }
 
 // admitPublish checks and completes a publish.

@@ -178,11 +178,11 @@ func (s *Server) drain(ctx context.Context, d draining) error {
 		ending.Go(func() { onHTTP[i] = shutdown(ctx, hs) })
 	}
 	ending.Go(func() { onSockets = s.sockets.Wait(ctx) }) // net/http doesn't know them any more
-	ending.Go(func() { onStreams = s.router.WaitDetached(ctx) })
 	if s.services != nil {
 		ending.Go(func() { onGRPC = s.services.Drain(ctx) })
 	}
 	ending.Wait()
+	onStreams = s.router.WaitDetached(ctx) // once no request can become one
 	onAdmin := shutdown(ctx, d.admin)
 	err := errors.Join(errors.Join(onHTTP...), onSockets, onStreams, onGRPC, onAdmin)
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, grpc.ErrCutOff) {

@@ -88,7 +88,7 @@ func (s *stream) Take() (arrivals []channel.Arrival, again time.Time, done bool)
 	if len(s.polls) > 0 {
 		again, done = earlier(again, s.lookAt), done && time.Now().Before(s.lookAt)
 	}
-	if len(s.polls) > 0 && len(arrivals) > 0 || len(s.dropped) > 0 || !allMessages(arrivals) {
+	if len(arrivals) > 0 && (len(s.polls) > 0 || len(s.dropped) > 0 || !allMessages(arrivals)) {
 		s.pending = arrivals
 		return nil, again, false
 	}

@@ -35,6 +35,8 @@ func (f *fakeStream) Next(_ context.Context, wait time.Duration) ([]channel.Arri
 	return []channel.Arrival{{Source: 1, Message: &channel.Message{}}}, nil
 }
 
+func (f *fakeStream) Take() ([]channel.Arrival, time.Time, bool) { return nil, time.Now().Add(time.Hour), true }
+
 func (f *fakeStream) Close() {}
 
 func (f *fakeStream) Drop(source int) { f.dropped = append(f.dropped, source) }
@@ -114,4 +116,14 @@ func TestStreamsForgetPlayers(t *testing.T) {
 		playerStream(l, &fakeStream{}).Close()
 		require.Zero(t, l.present["ann"])
 	})
+}
+
+// A stream that has lost a source waits as before.
+func TestStreamWaitsAfterADrop(t *testing.T) {
+	t.Parallel()
+	s := playerStream(&lobby{}, &fakeStream{})
+	s.drop(0)
+	arrivals, _, done := s.Take()
+	require.Empty(t, arrivals)
+	require.True(t, done)
 }

@@ -216,15 +216,15 @@ func (p *Part) Close() {
 	p.shrink(0)
 }
 
-// Rename sets the client's name, so that the function which returns it isn't kept.
-func (p *Part) Rename(client string) {
-	if p.budget == nil {
+// SetClient sets the client's name, in place of the function that returns it.
+func (p *Part) SetClient(name string) {
+	if p == nil || p.budget == nil {
 		return
 	}
 	p.budget.mu.Lock()
 	defer p.budget.mu.Unlock()
 	if p.client != nil {
-		p.name, p.client = client, nil
+		p.name, p.client = name, nil
 	}
 }
 

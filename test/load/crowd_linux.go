@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
 )
 
 // Crowd is many connections to a server that sends messages on them. One goroutine reads them all, through epoll and
@@ -80,6 +81,8 @@ func (c *Crowd) open(i int, steps []Step) error {
 	limit := syscall.NsecToTimeval(stepLimit.Nanoseconds())
 	source := &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, byte(1 + i/fromAddress)}}
 	err = errors.Join(syscall.SetsockoptTimeval(fd, syscall.SOL_SOCKET, syscall.SO_RCVTIMEO, &limit),
+		// the port is chosen by Connect, which can use those of connections that were closed just before
+		syscall.SetsockoptInt(fd, syscall.IPPROTO_IP, unix.IP_BIND_ADDRESS_NO_PORT, 1),
 		syscall.Bind(fd, source),
 		syscall.Connect(fd, &syscall.SockaddrInet4{Addr: c.server.Addr().As4(), Port: int(c.server.Port())}))
 	for _, step := range steps {

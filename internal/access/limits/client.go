@@ -80,6 +80,11 @@ func (c Client) Spent(n int) {
 // Publish counts the bytes of messages before they are published. More than the limit's count are counted as that many.
 func (c Client) Publish(ctx context.Context, n int) error { return c.reserve(ctx, bytes, n) }
 
+// PublishWaits reports whether Publish asks the store, for a quota.
+func (c Client) PublishWaits() bool {
+	return c.quotas != nil && bytes.rate(&c.limiter.current.Load().Quotas).Count > 0
+}
+
 // Ticket counts a ticket before it is created.
 func (c Client) Ticket(ctx context.Context) error { return c.reserve(ctx, tickets, 1) }
 

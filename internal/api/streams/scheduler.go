@@ -14,11 +14,15 @@ import (
 // scheduler runs the tasks of streams that have something to do, so that a stream needs no goroutine while it waits. As
 // many goroutines as there are processors take one task after the other; they end when there is none.
 type scheduler struct {
+	limit int // of goroutines
+
 	mu      sync.Mutex
 	queue   []*task
 	head    int // of the queue
 	workers int
 }
+
+func newScheduler() *scheduler { return &scheduler{limit: runtime.GOMAXPROCS(0)} }
 
 // task is what a stream does. Its job is run by one goroutine at a time.
 type task struct {
@@ -29,26 +33,23 @@ type task struct {
 
 // job is the work of a task.
 type job interface {
-	// quick does what can be done without waiting. It reports whether slow need not be called.
-	quick(*worker) bool
-	// slow does the rest, on a goroutine of its own. It reports whether the task goes on.
-	slow() bool
+	// quick does what can be done without waiting. If that isn't all, slow is called.
+	quick(*worker) (done bool)
+	// slow does the rest, on a goroutine of its own, and what has come meanwhile.
+	slow() (goesOn bool)
 	// panicked ends the stream after a panic of either.
 	panicked(any)
 }
 
 // The states of a task.
 const (
-	starting int32 = iota // schedule does nothing: start runs the job
+	starting int32 = iota // schedule does nothing: enqueue runs the job for the first time
 	idle
 	queued
 	running
 	runAgain // something has happened since the job has begun
 	ended
 )
-
-// start runs the job for the first time.
-func (t *task) start() { t.enqueue() }
 
 // schedule runs the job soon. It doesn't block, and may be called at any time.
 func (t *task) schedule() {
@@ -83,7 +84,7 @@ func (s *scheduler) add(t *task) {
 		s.queue, s.head = s.queue[:rest], 0
 	}
 	s.queue = append(s.queue, t)
-	if s.workers < runtime.GOMAXPROCS(0) {
+	if s.workers < s.limit {
 		s.workers++
 		go s.work()
 	}
@@ -115,7 +116,7 @@ func (s *scheduler) work() {
 	for t := s.next(); t != nil; t = s.next() {
 		t.run(w)
 	}
-	w.rest()
+	w.forget()
 }
 
 // run does what the task has to do.
@@ -153,11 +154,11 @@ type alarm struct {
 	at    time.Time
 }
 
-// set calls schedule at a time, at the latest. An earlier call stays.
-func (a *alarm) set(at, now time.Time, schedule func()) {
+// set schedules a task at a time, at the latest. An earlier time stays.
+func (a *alarm) set(at, now time.Time, t *task) {
 	switch {
 	case a.timer == nil:
-		a.timer = time.AfterFunc(at.Sub(now), schedule)
+		a.timer = time.AfterFunc(at.Sub(now), t.schedule)
 	case at.Before(a.at) || !now.Before(a.at):
 		a.timer.Reset(at.Sub(now))
 	default:
@@ -174,7 +175,7 @@ func (a *alarm) stop() {
 
 // worker is what a goroutine of the scheduler uses for one job after the other.
 type worker struct {
-	direct directWriter
+	out    nonBlockingWriter
 	buffer []byte
 	last   *channel.Message // whose JSON is in json
 	json   []byte
@@ -182,7 +183,7 @@ type worker struct {
 
 var workers = sync.Pool{New: func() any {
 	w := &worker{}
-	w.direct.init()
+	w.out.init()
 	return w
 }}
 
@@ -191,18 +192,26 @@ var workers = sync.Pool{New: func() any {
 func (w *worker) jsonOf(m *channel.Message) []byte {
 	if w.last != m {
 		message := wire.StreamMessage{Message: web.MessageOf(m)}
-		w.last, w.json = m, message.AppendJSON(w.json[:0])
+		w.last = nil // if this panics
+		w.json = message.AppendJSON(w.json[:0])
+		w.last = m
 	}
 	return w.json
 }
 
-// rest forgets what isn't needed while there is nothing to do.
-func (w *worker) rest() {
-	w.last = nil
-	if cap(w.json) > writeBytes {
-		w.json = nil
-	}
-	if cap(w.buffer) > writeBytes {
+// keep keeps a buffer for the next job, unless it is large.
+func (w *worker) keep(buffer []byte) {
+	if w.buffer = buffer[:0]; cap(buffer) > maxKept {
 		w.buffer = nil
+	}
+}
+
+// maxKept is the largest buffer that a worker keeps, in bytes.
+const maxKept = 2 * writeBytes
+
+// forget forgets the last message while there is nothing to do.
+func (w *worker) forget() {
+	if w.last = nil; cap(w.json) > maxKept {
+		w.json = nil
 	}
 }

@@ -24,34 +24,56 @@ const retryFrom = time.Second
 // writeBytes is how much is written at a time, except for larger messages.
 const writeBytes = 64 << 10
 
-// events are events of one stream that are to be written.
-type events struct {
+// encoder encodes the events of one stream.
+type encoder struct {
 	problem func(error) *client.Problem
 	from    []channel.Source // of a stream from many channels; nil: from one
 	token   func() string    // of such a stream
 	bytes   []byte
 }
 
-// begin appends the first lines. began is the ID that resumes a stream with tails before its first event, or empty.
-func (e *events) begin(began string) {
+// appendBegin appends the first lines. began is the ID that resumes a stream with tails before its first event, or empty.
+func (e *encoder) appendBegin(began string) {
 	retry := retryFrom + rand.N(retryFrom) //nolint:gosec // chance to spread load, not to keep a secret
 	e.bytes = fmt.Appendf(e.bytes, "retry: %d\n", retry.Milliseconds())
 	if began != "" { // a block without data is no event, but its ID counts
 		e.bytes = fmt.Appendf(e.bytes, "id: %s\n\n", began)
 	}
-	e.ping()
+	e.appendPing()
 }
 
-// ping appends a comment. No empty line ends it: some clients take that for an event without data.
-func (e *events) ping() { e.bytes = append(e.bytes, ": ping\n"...) }
+// appendPing appends a comment. No empty line ends it: some clients take that for an event without data.
+func (e *encoder) appendPing() { e.bytes = append(e.bytes, ": ping\n"...) }
 
-func (e *events) end(reason string) {
-	e.event("", "end", func(b []byte) []byte { return append(append(append(b, `{"reason":"`...), reason...), `"}`...) })
+func (e *encoder) appendEnd(reason string) {
+	e.appendEvent("", "end", func(b []byte) []byte { return append(append(append(b, `{"reason":"`...), reason...), `"}`...) })
 }
 
-// arrived appends an arrival. In a stream from many channels the last of those that are written together has the token
+// each appends arrivals, and calls flush whenever enough is to be written, and in the end, with how many messages that is.
+// It returns how many arrivals were appended before flush failed.
+func (e *encoder) each(arrivals []channel.Arrival, jsonOf func(*channel.Message) []byte,
+	flush func(messages int) error) (n int, err error) {
+	messages := 0
+	for i := range arrivals {
+		a, last := &arrivals[i], i == len(arrivals)-1
+		e.appendArrival(a, last, jsonOf)
+		if a.Message != nil {
+			messages++
+		}
+		if len(e.bytes) < writeBytes && !last {
+			continue
+		}
+		if err := flush(messages); err != nil {
+			return i + 1, err
+		}
+		messages = 0
+	}
+	return len(arrivals), nil
+}
+
+// appendArrival appends an arrival. In a stream from many channels the last of those that are written together has the token
 // as its ID. jsonOf returns the JSON of a message.
-func (e *events) arrived(a *channel.Arrival, last bool, jsonOf func(*channel.Message) []byte) {
+func (e *encoder) appendArrival(a *channel.Arrival, last bool, jsonOf func(*channel.Message) []byte) {
 	id := a.Receipt
 	var source wire.StreamSource
 	if e.from != nil {
@@ -67,7 +89,7 @@ func (e *events) arrived(a *channel.Arrival, last bool, jsonOf func(*channel.Mes
 		if e.from != nil && e.from[a.Source].Tail != nil {
 			receipt = "" // there is nothing to acknowledge
 		}
-		e.head(id, "message")
+		e.appendHead(id, "message")
 		message := wire.StreamMessage{StreamSource: source, ReceiptHandle: receipt}
 		start := len(e.bytes)
 		e.bytes = message.AppendWith(e.bytes, jsonOf(m))
@@ -78,10 +100,10 @@ func (e *events) arrived(a *channel.Arrival, last bool, jsonOf func(*channel.Mes
 		if source.Subscriber != "" { // else the event's ID is its receipt handle, or it has none
 			gap.ReceiptHandle = a.Receipt
 		}
-		e.event(id, "gap", gap.AppendJSON)
+		e.appendEvent(id, "gap", gap.AppendJSON)
 	case e.from != nil: // the end of a stream from one channel says enough
 		problem := wire.SourceProblem{Channel: source.Channel, Subscriber: source.Subscriber, Problem: *e.problem(a.Err)}
-		e.event(id, "problem", func(b []byte) []byte {
+		e.appendEvent(id, "problem", func(b []byte) []byte {
 			text, err := json.Marshal(problem)
 			if err != nil {
 				return append(b, "{}"...) // impossible: a problem has only strings and numbers
@@ -91,8 +113,8 @@ func (e *events) arrived(a *channel.Arrival, last bool, jsonOf func(*channel.Mes
 	}
 }
 
-// head appends the lines of an event before its data.
-func (e *events) head(id, name string) {
+// appendHead appends the lines of an event before its data.
+func (e *encoder) appendHead(id, name string) {
 	b := e.bytes
 	if id != "" {
 		b = append(append(append(b, "id: "...), id...), '\n')
@@ -100,8 +122,8 @@ func (e *events) head(id, name string) {
 	e.bytes = append(append(append(b, "event: "...), name...), "\ndata: "...)
 }
 
-func (e *events) event(id, name string, appendJSON func([]byte) []byte) {
-	e.head(id, name)
+func (e *encoder) appendEvent(id, name string, appendJSON func([]byte) []byte) {
+	e.appendHead(id, name)
 	start := len(e.bytes)
 	e.bytes = appendJSON(e.bytes)
 	onOneLine(e.bytes[start:])
@@ -139,18 +161,18 @@ func timeToRead(n int) time.Duration { return pingEvery + unsent.Time(int64(n)) 
 
 // writer writes the events of a stream by net/http. A client that doesn't read in time is cut off: it resumes.
 type writer struct {
-	events
-	call   *web.Call
-	out    *http.ResponseController
-	direct *http.ResponseController // of net/http's writer, whose Flush returns errors
-	counts *counts
+	encoder
+	call      *web.Call
+	out       *http.ResponseController
+	unwrapped *http.ResponseController // of net/http's writer, whose Flush returns errors
+	counts    *counts
 }
 
 func newWriter(c *web.Call, counts *counts) *writer {
 	w := &writer{call: c, out: http.NewResponseController(c.Response()), counts: counts}
-	w.direct = w.out
+	w.unwrapped = w.out
 	if wrapped, ok := c.Response().(interface{ Unwrap() http.ResponseWriter }); ok {
-		w.direct = http.NewResponseController(wrapped.Unwrap())
+		w.unwrapped = http.NewResponseController(wrapped.Unwrap())
 	}
 	return w
 }
@@ -160,38 +182,30 @@ func (w *writer) begin(began string) error {
 	_ = w.out.SetReadDeadline(time.Time{}) // net/http's would end the stream; fails only without a connection
 	setHeaders(w.call)
 	w.call.Response().WriteHeader(http.StatusOK)
-	w.events.begin(began)
+	w.appendBegin(began)
 	return w.flush()
 }
 
 func (w *writer) ping() error {
-	w.events.ping()
+	w.appendPing()
 	return w.flush()
 }
 
 func (w *writer) end(reason string) error {
-	w.events.end(reason)
+	w.appendEnd(reason)
 	return w.flush()
 }
 
 // arrived writes arrivals.
 func (w *writer) arrived(arrivals []channel.Arrival) error {
-	messages := 0
-	for i := range arrivals {
-		a, last := &arrivals[i], i == len(arrivals)-1
-		w.events.arrived(a, last, jsonOf)
-		if a.Message != nil {
-			messages++
+	_, err := w.each(arrivals, jsonOf, func(messages int) error {
+		if err := w.flush(); err != nil {
+			return err
 		}
-		if len(w.bytes) >= writeBytes || last {
-			if err := w.flush(); err != nil {
-				return err
-			}
-			w.counts.messages.Add(float64(messages))
-			messages = 0
-		}
-	}
-	return nil
+		w.counts.messages.Add(float64(messages))
+		return nil
+	})
+	return err
 }
 
 // jsonOf returns the JSON of a message.
@@ -210,7 +224,7 @@ func (w *writer) flush() error {
 	_ = w.out.SetWriteDeadline(began.Add(inTime)) // fails only without a connection
 	_, err := w.call.Response().Write(b)
 	if err == nil {
-		err = w.direct.Flush()
+		err = w.unwrapped.Flush()
 	}
 	unsent.From(w.call.Context()).Shrink(0)
 	if err == nil {

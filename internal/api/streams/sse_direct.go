@@ -1,6 +1,7 @@
 package streams
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -18,23 +19,34 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/unsent"
 )
 
-// directStream writes the events of a stream to a connection of its own. While it waits it has one goroutine, which
-// waits for the end of the connection, and no buffer. A goroutine of the scheduler writes what arrives if the connection
-// has room for it; what has to be read from the store, or doesn't fit, gets a goroutine for as long as that takes.
+// directStream writes the events of a stream to a connection of its own. While it waits it has one goroutine, which only
+// reads, to see the end of the connection, and no buffer. A goroutine of the scheduler writes what arrives if the
+// connection has room for it; what has to be read from the store, or doesn't fit, gets a goroutine for as long as that
+// takes.
 type directStream struct {
 	task
-	*api
+	counts  *counts
 	call    *web.Call
 	stream  Stream
-	events  events // its bytes are the buffer of the goroutine that runs the job
+	events  encoder // its bytes are the buffer of the goroutine that runs the job
 	end     time.Time
 	conn    net.Conn
 	raw     syscall.RawConn
-	rest    []byte // that didn't fit
 	wrote   time.Time
 	traced  bool        // the request is sampled
 	alarm   alarm       // for the next ping, the end, or a time before them
 	unwatch func() bool // ends the watching of the call's context
+
+	// What quick leaves to slow.
+	rest     []byte            // of a chunk that didn't fit
+	messages int               // in that chunk
+	arrivals []channel.Arrival // after it
+}
+
+func newDirectStream(a *api, c *web.Call) *directStream {
+	d := &directStream{counts: &a.counts, call: c}
+	d.task = task{scheduler: a.scheduler, job: d}
+	return d
 }
 
 // Each write is a chunk of RFC 9112, section 7.1, whose length has leading zeros.
@@ -44,31 +56,35 @@ const (
 	lastChunk = "0\r\n\r\n"
 )
 
-// begin takes the connection, and writes the headers and the first ping.
-func (d *directStream) begin() error {
+// begin takes the connection, and writes the headers and the first ping. It reports whether the connection is taken: the
+// stream then ends by itself, also after a panic.
+func (d *directStream) begin() (taken bool, err error) {
 	setHeaders(d.call)
 	header := d.call.Response().Header()
+	conn, idle, err := d.call.Detach()
+	if err != nil {
+		return false, err
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			d.panicked(p)
+			taken, err = true, nil
+		}
+	}()
+	d.conn = conn
+	if d.raw, err = rawConn(conn); err != nil {
+		d.finish(err)
+		return true, nil
+	}
 	header["Date"] = []string{time.Now().UTC().Format(http.TimeFormat)}
 	header["Connection"] = []string{"close"}
 	header["Transfer-Encoding"] = []string{"chunked"}
-	conn, idle, err := d.call.Detach()
-	if err != nil {
-		d.stream.Close()
-		d.counts.open.Dec()
-		return err
-	}
-	d.conn = conn
-	d.raw, err = rawConn(conn)
-	if err != nil {
-		d.finish(err)
-		return nil
-	}
 	var head headerWriter
 	head = append(head, "HTTP/1.1 200 OK\r\n"...)
 	_ = header.Write(&head) // never fails
 	head = append(head, chunkEnd...)
 	d.startChunk(nil)
-	d.events.begin(d.stream.Began())
+	d.events.appendBegin(d.stream.Began())
 	d.endChunk()
 	d.rest = append(head, d.events.bytes...)
 	d.events.bytes = nil
@@ -77,8 +93,8 @@ func (d *directStream) begin() error {
 	if idle {
 		go d.watch()
 	}
-	d.start()
-	return nil
+	d.enqueue()
+	return true, nil
 }
 
 // headerWriter is an io.Writer.
@@ -129,39 +145,30 @@ func (d *directStream) endChunk() {
 	d.events.bytes = append(d.events.bytes, chunkEnd...)
 }
 
-// quick writes what has arrived, or a ping, if there is room for it.
-func (d *directStream) quick(w *worker) bool {
-	if len(d.rest) > 0 {
-		n := w.direct.try(d.raw, d.rest)
-		if d.rest = d.rest[n:]; len(d.rest) > 0 {
-			return false
-		}
-		d.rest, d.wrote = nil, time.Now()
+// errNoRoom is the error of a chunk that didn't fit.
+var errNoRoom = errors.New("the connection has no room")
+
+// quick writes what has arrived, or a ping, as far as there is room for it.
+func (d *directStream) quick(w *worker) (done bool) {
+	if !d.tryRest(w) {
+		return false
 	}
 	arrivals, again, done := d.stream.Take()
 	now := time.Now()
-	if len(arrivals) > 0 {
-		if d.traced {
-			defer delivery(d.call.Context(), arrivals).End()
-		}
-		d.counts.messages.Add(float64(messagesIn(arrivals)))
+	if d.traced && len(arrivals) > 0 {
+		defer delivery(d.call.Context(), arrivals).End()
 	}
 	d.startChunk(w.buffer)
-	for i := range arrivals {
-		d.events.arrived(&arrivals[i], i == len(arrivals)-1, w.jsonOf)
-	}
+	n, err := d.events.each(arrivals, w.jsonOf, func(messages int) error { return d.tryChunk(w, messages, now) })
 	if len(arrivals) == 0 && !now.Before(d.wrote.Add(pingEvery)) {
-		d.events.ping()
+		d.events.appendPing()
+		err = d.tryChunk(w, 0, now)
 	}
-	d.endChunk()
-	b := d.events.bytes
-	w.buffer, d.events.bytes = b, nil
-	if len(b) > 0 {
-		if n := w.direct.try(d.raw, b); n < len(b) {
-			d.rest = append(d.rest, b[n:]...)
-			return false
-		}
-		d.wrote = now
+	w.keep(d.events.bytes)
+	d.events.bytes = nil
+	if err != nil {
+		d.arrivals = arrivals[n:]
+		return false
 	}
 	if !done || d.call.Context().Err() != nil || !now.Before(d.end) {
 		return false
@@ -171,32 +178,44 @@ func (d *directStream) quick(w *worker) bool {
 			again = at
 		}
 	}
-	d.alarm.set(again, now, d.schedule)
+	d.alarm.set(again, now, &d.task)
 	return true
 }
 
-func messagesIn(arrivals []channel.Arrival) (n int) {
-	for i := range arrivals {
-		if arrivals[i].Message != nil {
-			n++
-		}
+// tryRest writes the beginning of the answer.
+func (d *directStream) tryRest(w *worker) bool {
+	if len(d.rest) == 0 {
+		return true
 	}
-	return n
+	d.wrote = time.Now()
+	n := w.out.try(d.raw, d.rest)
+	d.rest = d.rest[n:]
+	return len(d.rest) == 0
 }
 
-// slow writes what didn't fit, and what Next returns.
+// tryChunk writes what is encoded, unless there is no room for it.
+func (d *directStream) tryChunk(w *worker, messages int, now time.Time) error {
+	d.endChunk()
+	b := d.events.bytes
+	d.wrote = now
+	if n := w.out.try(d.raw, b); n < len(b) {
+		d.rest, d.messages = bytes.Clone(b[n:]), messages
+		return errNoRoom
+	}
+	d.counts.messages.Add(float64(messages))
+	d.startChunk(b)
+	return nil
+}
+
+// slow writes what quick has left, and what Next returns.
 func (d *directStream) slow() (goesOn bool) {
 	ctx := d.call.Context()
-	err := d.write(d.rest)
-	d.rest = nil
+	err := d.writeRest(ctx)
 	for err == nil {
 		var arrivals []channel.Arrival
 		var failed error
 		arrivals, failed = d.stream.Next(ctx, 0)
-		if len(arrivals) > 0 {
-			err = d.arrived(ctx, arrivals)
-		}
-		if err != nil {
+		if err = d.arrived(ctx, arrivals); err != nil {
 			break
 		}
 		if reason := reasonOf(ctx, failed, d.end); reason != "" {
@@ -211,43 +230,44 @@ func (d *directStream) slow() (goesOn bool) {
 	return false
 }
 
+// writeRest writes what quick has left.
+func (d *directStream) writeRest(ctx context.Context) error {
+	if err := d.write(d.rest); err != nil {
+		return err
+	}
+	d.counts.messages.Add(float64(d.messages))
+	d.rest, d.messages = nil, 0
+	err := d.arrived(ctx, d.arrivals)
+	d.arrivals = nil
+	return err
+}
+
 // arrived writes arrivals, and waits until the client has room for them.
 func (d *directStream) arrived(ctx context.Context, arrivals []channel.Arrival) error {
-	span := delivery(ctx, arrivals)
-	defer span.End()
-	d.startChunk(nil)
-	for i, messages := 0, 0; i < len(arrivals); i++ {
-		last := i == len(arrivals)-1
-		d.events.arrived(&arrivals[i], last, jsonOf)
-		if arrivals[i].Message != nil {
-			messages++
-		}
-		if len(d.events.bytes) >= writeBytes || last {
-			d.endChunk()
-			if err := d.write(d.events.bytes); err != nil {
-				return err
-			}
-			d.counts.messages.Add(float64(messages))
-			messages = 0
-			d.startChunk(d.events.bytes)
-		}
+	if len(arrivals) == 0 {
+		return nil
 	}
+	defer delivery(ctx, arrivals).End()
+	d.startChunk(nil)
+	_, err := d.events.each(arrivals, jsonOf, func(messages int) error {
+		d.endChunk()
+		if err := d.write(d.events.bytes); err != nil {
+			return err
+		}
+		d.counts.messages.Add(float64(messages))
+		d.startChunk(d.events.bytes)
+		return nil
+	})
 	d.events.bytes = nil
-	return nil
+	return err
 }
 
 // last writes the event "end" and the end of the answer.
 func (d *directStream) last(reason string) error {
 	d.startChunk(nil)
-	d.events.end(reason)
+	d.events.appendEnd(reason)
 	d.endChunk()
 	return d.write(append(d.events.bytes, lastChunk...))
-}
-
-// isSlow reports whether an error is of a client that doesn't read in time, or that leaves too much unread.
-func isSlow(err error) bool {
-	var full *fault.Error
-	return errors.Is(err, os.ErrDeadlineExceeded) || errors.As(err, &full)
 }
 
 // write writes bytes, which the client must read in time. They are counted while it doesn't.
@@ -257,14 +277,10 @@ func (d *directStream) write(b []byte) error {
 	}
 	part := unsent.From(d.call.Context())
 	defer part.Shrink(0)
-	err := part.Grow(int64(len(b)))
-	if err == nil {
-		err = d.writeInTime(b)
+	if err := part.Grow(int64(len(b))); err != nil {
+		return err
 	}
-	if err != nil && isSlow(err) && d.call.Context().Err() == nil {
-		d.counts.cut.Inc()
-	}
-	return err
+	return d.writeInTime(b)
 }
 
 func (d *directStream) writeInTime(b []byte) error {
@@ -286,18 +302,24 @@ func (d *directStream) finish(err error) {
 	d.alarm.stop()
 	d.stream.Close()
 	d.counts.open.Dec()
+	var full *fault.Error
 	switch {
 	case err == nil:
-	case isSlow(err):
+	case errors.Is(err, web.ErrPanic):
+		d.call.SetOutcome(http.StatusInternalServerError, err)
+	case errors.As(err, &full): // there is no memory for what the client doesn't read
+		d.call.SetOutcome(http.StatusServiceUnavailable, err)
+	case errors.Is(err, os.ErrDeadlineExceeded) && d.call.Context().Err() == nil:
+		d.counts.cut.Inc()
 		d.call.SetOutcome(http.StatusOK, err)
 	default:
 		d.call.SetOutcome(web.StatusClientGone, err)
 	}
-	d.call.Finish()
+	d.call.EndDetached()
 }
 
 // panicked ends the stream after a panic.
 func (d *directStream) panicked(p any) {
-	d.log(d.call.ID(), p)
+	d.call.LogPanic(p)
 	d.finish(web.ErrPanic)
 }

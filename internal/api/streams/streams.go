@@ -1,6 +1,7 @@
 // Package streams serves the messages of subscribers as they come: by server-sent events, which browsers read with
-// EventSource. A stream is driven by channel.Stream; this package writes what that returns, and bounds how long a
-// stream and a write may take.
+// EventSource, and by WebSockets. A stream is driven by channel.Stream; this package writes what that returns, and
+// bounds how long a stream and a write may take. A [scheduler] runs what streams have to do:
+// docs/decisions/0012-streams-without-goroutines.md.
 package streams
 
 import (
@@ -55,7 +56,8 @@ func Register(r *web.Router, o Options) {
 	if o.Age == 0 {
 		o.Age = DefaultAge
 	}
-	e := &api{streams: o.Streams, age: o.Age, counts: newCounts(o.Metrics, "sse"), log: r.LogPanic}
+	e := &api{streams: o.Streams, age: o.Age, counts: newCounts(o.Metrics, "sse"),
+		scheduler: newScheduler()}
 	a := web.API{Router: r, Fail: web.Fail}
 	a.Add(web.Route{
 		Method: http.MethodGet, Path: "/v1/channels/:channel/subscribers/:subscriber/stream", Query: web.QueryRead,
@@ -73,11 +75,10 @@ func Register(r *web.Router, o Options) {
 
 // api serves server-sent events.
 type api struct {
-	scheduler
-	streams Opener
-	age     time.Duration
-	counts  counts
-	log     func(id string, panicked any)
+	scheduler *scheduler
+	streams   Opener
+	age       time.Duration
+	counts    counts
 }
 
 // single is GET /v1/channels/{channel}/subscribers/{subscriber}/stream.
@@ -126,28 +127,33 @@ func (e *api) many(c *web.Call) error {
 func (e *api) serve(c *web.Call, q channel.StreamQuery, many bool) error {
 	var d *directStream
 	if c.IsDetachable() {
-		d = &directStream{api: e, call: c}
-		d.task = task{scheduler: &e.scheduler, job: d}
+		d = newDirectStream(e, c)
 		q.Ready = d.schedule
 	}
 	s, err := e.streams.OpenStream(c.Context(), q)
 	if err != nil {
 		return err
 	}
-	events := events{problem: c.Problem}
+	e.counts.open.Inc()
+	taken := false
+	defer func() {
+		if !taken {
+			s.Close()
+			e.counts.open.Dec()
+		}
+	}()
+	events := encoder{problem: c.Problem}
 	if many {
 		events.from, events.token = q.From, s.Token
 	}
 	end := time.Now().Add(e.age - rand.N(e.age/4+1)) //nolint:gosec // chance to spread load, not to keep a secret
-	e.counts.open.Inc()
 	if d != nil {
 		d.stream, d.events, d.end = s, events, end
-		return d.begin()
+		taken, err = d.begin()
+		return err
 	}
-	defer e.counts.open.Dec()
-	defer s.Close()
 	w := newWriter(c, &e.counts)
-	w.events = events
+	w.encoder = events
 	c.SetOutcome(http.StatusOK, e.run(c.Context(), s, w, end))
 	return nil
 }

@@ -4,9 +4,9 @@ package streams
 
 import "syscall"
 
-// directWriter would write to connections as much as they have room for, without waiting: here it writes nothing.
-type directWriter struct{}
+// nonBlockingWriter would write to connections as much as they have room for, without waiting: here it writes nothing.
+type nonBlockingWriter struct{}
 
-func (*directWriter) init() {}
+func (*nonBlockingWriter) init() {}
 
-func (*directWriter) try(syscall.RawConn, []byte) int { return 0 }
+func (*nonBlockingWriter) try(syscall.RawConn, []byte) int { return 0 }

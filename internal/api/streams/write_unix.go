@@ -7,29 +7,28 @@ import (
 	"syscall"
 )
 
-// directWriter writes to connections as much as they have room for, without waiting.
-type directWriter struct {
+// nonBlockingWriter writes to connections as much as they have room for, without waiting.
+type nonBlockingWriter struct {
 	bytes   []byte
 	written int
-	err     error
 	call    func(fd uintptr) bool // write, made once
 }
 
-func (d *directWriter) init() { d.call = d.write }
+func (d *nonBlockingWriter) init() { d.call = d.write }
 
-func (d *directWriter) write(fd uintptr) bool {
+func (d *nonBlockingWriter) write(fd uintptr) bool {
 	for {
 		n, err := syscall.Write(int(fd), d.bytes)
 		if errors.Is(err, syscall.EINTR) {
 			continue
 		}
-		d.written, d.err = max(0, n), err
-		return true // whatever was written: it must not wait
+		d.written = max(0, n) // an error shows when the rest is written
+		return true           // whatever was written: it must not wait
 	}
 }
 
-// try writes a part of b, or all of it. It returns how many bytes it has written; an error shows when the rest is.
-func (d *directWriter) try(to syscall.RawConn, b []byte) int {
+// try writes a part of b, or all of it. It returns how many bytes it has written.
+func (d *nonBlockingWriter) try(to syscall.RawConn, b []byte) int {
 	d.bytes, d.written = b, 0
 	_ = to.Write(d.call) // fails if the connection is closed
 	d.bytes = nil

@@ -312,6 +312,7 @@ type publish struct {
 	published channel.Published
 	err       error
 	ended     bool
+	releasing sync.Once
 }
 
 // alone publishes in a goroutine of its own.
@@ -335,9 +336,11 @@ func (p *publish) done(published []channel.Published, err error) {
 
 // release ends the publish.
 func (p *publish) release() {
-	p.span.End()
-	releasePart(p.part)
-	p.socket.release(p.cost)
+	p.releasing.Do(func() {
+		p.span.End()
+		releasePart(p.part)
+		p.socket.release(p.cost)
+	})
 }
 
 // append appends the answer of a publish that has succeeded.
@@ -443,7 +446,8 @@ type subscription struct {
 
 	// Of the goroutine that runs the job.
 	stream  Stream
-	traced  bool // ctx is sampled
+	rest    []channel.Arrival // of Stream.Take, for which there was no room
+	traced  bool              // ctx is sampled
 	alarm   alarm
 	unwatch func() bool // ends the watching of ctx
 
@@ -472,7 +476,7 @@ func (s *socket) subscribe(f *wire.ClientFrame) {
 	s.awaitEnd(wire.StreamSource{Channel: f.Channel, Subscriber: f.Subscriber})
 	sub := &subscription{socket: s, ref: f.Ref, done: make(chan struct{}), query: channel.StreamQuery{Window: f.Window, Socket: true,
 		Resume: cmp.Or(f.Resume, f.LastReceiptHandle), Ahead: f.Resume != "", From: []channel.Source{from}}}
-	sub.task = task{scheduler: &s.scheduler, job: sub}
+	sub.task = task{scheduler: s.scheduler, job: sub}
 	sub.query.Ready = sub.schedule
 	sub.part = s.router.Answers().Part(s.client)
 	sub.ctx, sub.cancel = context.WithCancel(unsent.With(who.ctx, &sub.part))
@@ -554,7 +558,7 @@ func (s *socket) follow(sub *subscription) {
 	}
 	sub.stream, sub.traced = stream, tracing.Sampled(sub.ctx)
 	sub.unwatch = context.AfterFunc(sub.ctx, sub.schedule)
-	sub.start()
+	sub.enqueue()
 }
 
 // close closes the stream, if it is open.
@@ -584,28 +588,26 @@ func (sub *subscription) panicked(p any) {
 }
 
 // quick queues the messages that have arrived, if there is room for them.
-func (sub *subscription) quick(w *worker) bool {
+func (sub *subscription) quick(w *worker) (done bool) {
 	s := sub.socket
-	if !s.sending.TryLock() {
-		return false
-	}
 	arrivals, again, done, good := sub.take(w)
-	s.sending.Unlock()
-	if len(arrivals) > 0 && good {
-		s.counts.messages.Add(float64(len(arrivals)))
-		s.pipe.flush()
-	}
+	s.counts.messages.Add(float64(len(arrivals)))
+	s.pipe.flush()
 	if !good || !done || sub.ctx.Err() != nil {
 		return false
 	}
-	sub.alarm.set(again, time.Now(), sub.schedule)
+	sub.alarm.set(again, time.Now(), &sub.task)
 	return true
 }
 
-// take queues what Stream.Take returns if that is messages and there is room. good is false if there was none, or the
-// connection has failed.
+// take queues what Stream.Take returns as far as there is room, and leaves the rest to slow. It returns what it has
+// queued. good is false if there was no room, or the connection has failed.
 func (sub *subscription) take(w *worker) (arrivals []channel.Arrival, again time.Time, done, good bool) {
 	s := sub.socket
+	if !s.sending.TryLock() {
+		return nil, time.Time{}, false, false
+	}
+	defer s.sending.Unlock()
 	if !s.pipe.hasRoom() {
 		return nil, time.Time{}, false, false
 	}
@@ -620,9 +622,17 @@ func (sub *subscription) take(w *worker) (arrivals []channel.Arrival, again time
 	defer s.pipe.unhold()
 	of := sub.of()
 	for i := range arrivals {
-		w.buffer = appendArrival(append(w.buffer[:0], make([]byte, headerRoom)...), of, &arrivals[i], w.jsonOf)
-		if s.pipe.writeText(w.buffer) != nil {
-			return arrivals, again, done, false
+		if i > 0 && !s.pipe.hasRoom() {
+			s.pipe.release()
+			if s.pipe.hold(); !s.pipe.hasRoom() {
+				sub.rest = arrivals[i:]
+				return arrivals[:i], again, done, false
+			}
+		}
+		text := appendArrival(append(w.buffer[:0], make([]byte, headerRoom)...), of, &arrivals[i], w.jsonOf)
+		w.keep(text)
+		if s.pipe.writeText(text) != nil {
+			return arrivals[:i], again, done, false
 		}
 	}
 	return arrivals, again, done, true
@@ -645,6 +655,10 @@ func (sub *subscription) send() error {
 	if sub.socket.pipe.await() != nil {
 		return errCut
 	}
+	if err := sub.socket.arrived(sub, sub.rest, nil); err != nil {
+		return err
+	}
+	sub.rest = nil
 	for {
 		arrivals, err := sub.stream.Next(sub.ctx, 0)
 		if err := sub.socket.arrived(sub, arrivals, err); err != nil || len(arrivals) == 0 {

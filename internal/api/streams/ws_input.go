@@ -129,6 +129,9 @@ func (p *pipe) frame() (first byte, payload []byte) {
 	p.input.mu.Lock()
 	defer p.input.mu.Unlock()
 	b := p.input.rest
+	if p.readsLimited.Load() && p.remaining <= 0 { // nothing more is handled
+		return 0, nil
+	}
 	if len(b) < smallHeader || !p.input.meter.isBetween() {
 		return 0, nil
 	}
@@ -138,7 +141,7 @@ func (p *pipe) frame() (first byte, payload []byte) {
 	}
 	isControl := (b[0] == wholePing || b[0] == wholePong) && length < length16
 	isUsual := isControl || b[0] == wholeText && b[1]&^maskBit != length64
-	if !isUsual || b[1]&maskBit == 0 || length > firstRead || len(b) < head+length {
+	if !isUsual || b[1]&maskBit == 0 || length > p.largest || len(b) < head+length {
 		return 0, nil
 	}
 	first, payload = b[0], b[head:head+length:head+length]

@@ -44,6 +44,7 @@ type pipe struct {
 	input        input
 	budget       *frames.Budget // for frames
 	price        func() int     // of a frame
+	largest      int            // bytes of a text that the library needn't read
 	remaining    int            // bytes that are still read once it is readsLimited; guarded by input
 	readsLimited atomic.Bool    // the socket ends
 	over         chan struct{}  // closed when nothing more is read
@@ -301,7 +302,7 @@ func (p *pipe) drainSlowly(b []byte, from int) {
 
 // writers are used for one write after the other.
 var writers = sync.Pool{New: func() any {
-	w := &directWriter{}
+	w := &nonBlockingWriter{}
 	w.init()
 	return w
 }}
@@ -312,7 +313,7 @@ func (p *pipe) try(b []byte) int {
 		return 0
 	}
 	p.wrote.Store(time.Now().UnixNano())
-	w := writers.Get().(*directWriter)
+	w := writers.Get().(*nonBlockingWriter)
 	defer writers.Put(w)
 	return w.try(p.raw, b)
 }

@@ -33,7 +33,7 @@ const (
 )
 
 // socket is one WebSocket. Its reader handles frames one after the other. Publishes are answered by a goroutine for all
-// that have ended. Each acknowledgement and subscription has a goroutine.
+// that have ended. Each acknowledgement has a goroutine, and a subscription while it opens or is slow.
 type socket struct {
 	*Sockets
 	id      string // of the request
@@ -53,7 +53,7 @@ type socket struct {
 
 	countedAs string // the address for which it counts until then, or empty; guarded by the lock of Sockets
 
-	sending  sync.Mutex               // held by put, so that one frame at most is beyond queueBytes
+	sending  sync.Mutex               // held by put, so that little more than a frame is beyond queueBytes
 	who      atomic.Pointer[identity] // written by the reader
 	inQuery  bool                     // its credential came in the query; the reader's
 	refusals atomic.Int32             // in a row, because of the limit of requests

@@ -32,9 +32,8 @@ type SocketChannels interface {
 	Wait(ctx context.Context) (done func(), err error)
 	// OpenCounted opens a stream that Wait has counted.
 	OpenCounted(ctx context.Context, q channel.StreamQuery) (Stream, error)
-	// BeginPublish publishes one message, and calls done with the result, perhaps before it returns; done must return
-	// soon. The content isn't used after that. If it returns a function, that must be called in a goroutine, and calls
-	// done.
+	// BeginPublish begins to publish one message, as channel.Log's. If it returns a function, that must be called in a
+	// goroutine, and calls done.
 	BeginPublish(ctx context.Context, r channel.PublishRequest, done func([]channel.Published, error)) (alone func())
 	Ack(ctx context.Context, name, subscriber, handle string) error
 }
@@ -72,9 +71,9 @@ const (
 // Sockets serves WebSockets. All methods may be called by several goroutines.
 type Sockets struct {
 	SocketOptions
-	scheduler
-	router *web.Router
-	counts socketCounts
+	scheduler *scheduler
+	router    *web.Router
+	counts    socketCounts
 
 	mu              sync.Mutex
 	open            map[*socket]struct{}
@@ -90,7 +89,7 @@ func RegisterSockets(r *web.Router, o SocketOptions) *Sockets {
 	if o.Patience == 0 {
 		o.Patience = DefaultPatience
 	}
-	ss := &Sockets{SocketOptions: o, router: r, open: map[*socket]struct{}{}, unauthenticated: map[string]int{}}
+	ss := &Sockets{SocketOptions: o, scheduler: newScheduler(), router: r, open: map[*socket]struct{}{}, unauthenticated: map[string]int{}}
 	ss.empty.L = &ss.mu
 	ss.counts = newSocketCounts(o.Metrics)
 	if guard := r.Guard(); guard != nil {
@@ -123,6 +122,7 @@ func (ss *Sockets) accept(c *web.Call) error {
 	s.ctx, s.cancel = context.WithCancelCause(context.WithoutCancel(r.Context()))
 	s.plain = context.WithoutCancel(s.ctx)
 	s.pipe.part, s.pipe.slow = ss.router.Answers().Part(s.client), ss.counts.cut.Inc
+	s.pipe.largest = int(min(firstRead, ss.router.MaxBodyBytes()))
 	s.pipe.budget, s.pipe.price = frames.NewBudget(0, s.exceeded), s.price
 	done, err := ss.Channels.Wait(c.Context())
 	if err != nil {

@@ -193,9 +193,10 @@ func (c *Call) Allow(a access.Action, r access.Resource) error {
 // hold gives the call a context that ends with the client's credential, or with what the rules allow it.
 func (c *Call) hold(p *access.Principal) {
 	request := c.ctx
-	c.ctx, c.stopHold = c.route.router.guard.Hold(request, p)
+	held, stop := c.route.router.guard.Hold(request, p)
+	c.ctx = held
 	c.release = func() {
-		c.stopHold()
+		stop()
 		c.ctx, c.release = request, nil
 	}
 }
@@ -209,7 +210,11 @@ func (c *Call) endHold() {
 
 // handle checks the call and calls the route's handler.
 func (c *Call) handle() error {
-	defer c.endHold()
+	defer func() {
+		if c.conn == nil { // else EndDetached ends it
+			c.endHold()
+		}
+	}()
 	if err := c.check(); err != nil {
 		return err
 	}

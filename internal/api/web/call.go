@@ -14,10 +14,10 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/unsent"
 )
 
-// Call is one request and its answer. It is used by one goroutine.
+// Call is one request and its answer. It is used by one goroutine at a time, except for Cancel.
 type Call struct {
 	route     *route
-	ctx       context.Context //nolint:containedctx // the request's, with its principal, as in net/http
+	ctx       context.Context //nolint:containedctx // of the request, with its principal; it may outlive that: see Detach
 	request   *http.Request
 	response  http.ResponseWriter
 	params    []string          // of the path, as they were sent
@@ -26,7 +26,6 @@ type Call struct {
 	admitted  bool              // the connection is in use by the call
 	inQuery   bool              // the client's credential was in the query
 	release   func()            // of the hold of a call that waits; nil: there is none
-	stopHold  func()            // the part of release that doesn't change the call
 	id        [1]string         // of the request, as the value of a header
 	principal *access.Principal // nil: not known yet, or the service is open
 	started   time.Time
@@ -181,8 +180,8 @@ func (c *Call) log(elapsed time.Duration) {
 
 // logged returns the request for the log, without its outcome.
 func (c *Call) logged() logged {
-	if c.gone != nil {
-		return *c.gone
+	if c.requestLog != nil {
+		return *c.requestLog
 	}
 	return logged{id: c.id[0], method: c.request.Method, path: c.request.URL.EscapedPath(), client: c.request.RemoteAddr,
 		principal: c.Principal()}

@@ -26,7 +26,7 @@ func WithDetacher(ctx context.Context, d Detacher) context.Context {
 // requests, as with TLS and HTTP/2.
 func (c *Call) Detacher() Detacher {
 	d, _ := c.request.Context().Value(detacherKey{}).(Detacher)
-	if !c.request.ProtoAtLeast(1, 1) || c.request.ProtoMajor > 1 {
+	if c.request.ProtoMajor != 1 || c.request.ProtoMinor < 1 {
 		return nil
 	}
 	return d
@@ -34,11 +34,10 @@ func (c *Call) Detacher() Detacher {
 
 // detachable is the part of a call that may go on without net/http.
 type detachable struct {
-	cancel context.CancelCauseFunc // ends the call's context; nil: the call can't be detached
-	unlink func() bool             // keeps the end of the request from ending the call's context
-	conn   net.Conn                // nil: it isn't detached
-	gone   *logged                 // the request, once it is detached
-	held   bool                    // stopHold must be called
+	cancel     context.CancelCauseFunc // ends the call's context; nil: the call can't be detached
+	unlink     func() bool             // keeps the end of the request from ending the call's context
+	conn       net.Conn                // nil: it isn't detached
+	requestLog *logged                 // the request, once it is detached
 }
 
 // separate returns the context of a call that may outlive its request, whose end ends it until Detach. It keeps nothing
@@ -56,61 +55,62 @@ func (c *Call) separate() context.Context {
 
 // IsDetachable reports whether the connection can be taken from net/http: not with TLS, nor with another version than
 // HTTP/1.1.
-func (c *Call) IsDetachable() bool {
-	return c.cancel != nil && c.Detacher() != nil
-}
+func (c *Call) IsDetachable() bool { return c.cancel != nil && c.Detacher() != nil }
 
 // Detach takes the connection of the call from net/http, so that an answer that may last for hours doesn't keep
-// net/http's goroutine and buffers. The handler has set the headers and SetOutcome, writes the whole answer to the
-// connection itself, and returns. The call goes on until Finish, and its span ends here. idle reports whether the client
-// has sent nothing behind the request. The call must be IsDetachable.
+// net/http's goroutine and buffers. The handler has called SetHeaders and SetOutcome, writes the whole answer to the
+// connection itself, and returns. The call goes on until EndDetached, and its span ends here. idle reports whether the
+// client has sent nothing behind the request. The call must be IsDetachable.
 func (c *Call) Detach() (conn net.Conn, idle bool, err error) {
-	d := c.Detacher()
+	conn = c.Detacher().Detach()
 	c.EndSpan()
+	c.route.router.detached.add(c, conn)
 	_, buffers, err := http.NewResponseController(c.writer.ResponseWriter).Hijack()
 	if err != nil {
+		c.route.router.detached.remove(c)
 		return nil, false, writeError(err)
 	}
 	c.unlink()
 	c.share.EndTurn()
 	c.share.Release()
-	l, client := c.logged(), c.client()
-	c.conn, c.gone = d.Detach(), &l
-	c.held, c.release = c.release != nil, nil
-	c.unsent.Rename(client)
+	l := c.logged()
+	c.unsent.SetClient(c.client())
+	c.conn, c.requestLog = conn, &l
 	idle = buffers.Reader.Buffered() == 0
 	c.request, c.response, c.params, c.unlink = nil, nil, nil, nil
 	c.writer = answerWriter{}
-	c.route.router.detached.add(c)
-	return c.conn, idle, nil
+	return conn, idle, nil
 }
 
 // Cancel ends the context of a detached call.
 func (c *Call) Cancel(cause error) { c.cancel(cause) }
 
-// Finish ends a detached call, and closes its connection.
-func (c *Call) Finish() {
-	if c.held {
-		c.stopHold()
-	}
+// EndDetached ends a detached call, and closes its connection.
+func (c *Call) EndDetached() {
+	c.endHold()
 	c.cancel(context.Canceled)
-	c.leave()
+	c.releaseConnection()
 	_ = c.conn.Close() // it may be closed already
 	c.count()
 	c.route.router.detached.remove(c)
 }
 
-// detachedCalls are the calls that were detached and haven't finished.
+// detachedCalls are the calls that were detached and haven't ended.
 type detachedCalls struct {
 	mu    sync.Mutex
-	open  map[*Call]struct{}
+	open  map[*Call]net.Conn
 	empty chan struct{} // closed when open becomes empty; nil: nobody waits
+	cut   error         // why no call goes on; nil: they do
 }
 
-func (d *detachedCalls) add(c *Call) {
+func (d *detachedCalls) add(c *Call, conn net.Conn) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.open[c] = struct{}{}
+	d.open[c] = conn
+	if d.cut != nil {
+		c.Cancel(d.cut)
+		_ = conn.Close() // so that its next write fails
+	}
 }
 
 func (d *detachedCalls) remove(c *Call) {
@@ -138,25 +138,26 @@ func (d *detachedCalls) none() <-chan struct{} {
 	return none
 }
 
-// cut closes the connections of all calls.
-func (d *detachedCalls) cut(cause error) {
+// cutAll closes the connections of all calls, now and later.
+func (d *detachedCalls) cutAll(cause error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	for c := range d.open {
+	d.cut = cause
+	for c, conn := range d.open {
 		c.Cancel(cause)
-		_ = c.conn.Close() // it may be closed already
+		_ = conn.Close() // it may be closed already
 	}
 }
 
-// WaitDetached waits until all calls that were detached have finished. When ctx ends it closes their connections. The
-// error is that of ctx.
+// WaitDetached waits until all calls that were detached have ended. No later ones are expected: http.Server.Shutdown has
+// returned. When ctx ends it closes their connections. The error is that of ctx.
 func (r *Router) WaitDetached(ctx context.Context) error {
 	select {
 	case <-r.detached.none():
 		return nil
 	case <-ctx.Done():
 	}
-	r.detached.cut(ctx.Err())
+	r.detached.cutAll(ctx.Err())
 	<-r.detached.none()
 	return ctx.Err()
 }

@@ -148,7 +148,7 @@ func (c *Call) finish() {
 	}
 	c.share.EndTurn()
 	c.share.Release()
-	c.leave()
+	c.releaseConnection()
 	if p := recover(); p != nil {
 		c.panicked(p)
 	}
@@ -158,8 +158,8 @@ func (c *Call) finish() {
 	}
 }
 
-// leave returns the memory of the answer, and ends the use of the connection.
-func (c *Call) leave() {
+// releaseConnection returns the memory of the answer, and ends the use of the connection.
+func (c *Call) releaseConnection() {
 	c.unsent.Close()
 	if c.admitted {
 		c.place.End()

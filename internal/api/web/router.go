@@ -104,7 +104,7 @@ func New(o Options) *Router {
 			size: o.BodyMemory, closed: o.Guard != nil, clients: map[string]int64{},
 			turns: semaphore.NewWeighted(Turns()), maxBody: o.MaxBodyBytes, readTimeout: o.ReadTimeout,
 		},
-		detached: detachedCalls{open: map[*Call]struct{}{}},
+		detached: detachedCalls{open: map[*Call]net.Conn{}},
 		answers:  unsent.New(cmp.Or(o.AnswerMemory, DefaultAnswerMemory)),
 		draining: drain.New(), stopping: drain.New(),
 	}

@@ -22,7 +22,7 @@ import (
 // Batches, which are one call already, messages for one life of a channel, and publishes that wait for replicas don't
 // share calls.
 
-// Limits of a call of a group. It has about as many messages as a batch may have, so that Redis needs no longer for it.
+// Limits of a call of a group, for which Redis needs about three milliseconds.
 const (
 	groupCalls    = 4 // in progress, before publishes wait; fewer would make those of many channels wait for little
 	groupMessages = 256

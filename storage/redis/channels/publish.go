@@ -2,6 +2,8 @@ package channels
 
 import (
 	"context"
+	"fmt"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"time"
@@ -42,7 +44,7 @@ func (s *Store) BeginPublish(ctx context.Context, r channel.PublishRequest,
 	p := &begun{store: s, ctx: ctx, r: r, messages: messagesOf(r.Drafts), done: done,
 		until: time.Now().Add(s.conn.Timeout())}
 	p.r.Drafts = []channel.Draft{{ID: r.Drafts[0].ID, Trace: r.Drafts[0].Trace}}
-	return s.groupCommit.Begin(ctx, termsOf(&r), p.messages[0], p.end) == nil
+	return s.groupCommit.Begin(termsOf(&r), p.messages[0], p.end) == nil
 }
 
 // begun is a publish of BeginPublish that shares a call.
@@ -68,6 +70,11 @@ func (p *begun) end(rep redis.Reply, err error) {
 func (p *begun) again(rep redis.Reply, err error) {
 	ctx, cancel := context.WithDeadline(p.ctx, p.until)
 	defer cancel()
+	defer func() {
+		if panicked := recover(); panicked != nil { // it has no caller that could recover
+			p.done(nil, fmt.Errorf("publish again: %v\n%s", panicked, debug.Stack()))
+		}
+	}()
 	p.r.Drafts[0].Content = p.messages[0].content()
 	p.done(p.store.publish(ctx, &p.r, p.messages, func(context.Context) (redis.Reply, error) { return rep, err }))
 }

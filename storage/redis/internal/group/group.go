@@ -105,8 +105,9 @@ func (g *Group[K, T, R]) Do(ctx context.Context, key K, value T) (result R, err 
 const begunCalls = 2
 
 // Begin is Do without waiting: tell is called once with the outcome, by a goroutine that others wait for too, so it must
-// return soon. ctx only gives values to a call. If Begin returns an error, tell isn't called. Errors: ErrClosed.
-func (g *Group[K, T, R]) Begin(ctx context.Context, key K, value T, tell func(R, error)) error {
+// return soon: the outcome of Do, or ErrDropped with context.DeadlineExceeded after the limit. If Begin returns an error,
+// tell isn't called. Errors: ErrClosed.
+func (g *Group[K, T, R]) Begin(key K, value T, tell func(R, error)) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.closed {
@@ -116,7 +117,7 @@ func (g *Group[K, T, R]) Begin(ctx context.Context, key K, value T, tell func(R,
 	l.items = append(l.items, &item[T, R]{value: value, tell: tell, limit: g.limitFrom(time.Now())})
 	if l.calls == 0 || l.calls < min(g.o.Calls, begunCalls) && len(g.lanes) == 1 {
 		l.calls++
-		g.start(ctx, key, l, 0)
+		g.start(context.Background(), key, l, 0) //nolint:forbidigo // it has no caller's values
 	}
 	return nil
 }

@@ -132,7 +132,7 @@ func TestBegin(t *testing.T) {
 		told := map[string]string{}
 		begin := func(key, items string) {
 			for _, it := range strings.Split(items, "") {
-				require.NoError(t, g.Begin(t.Context(), key, it, func(result string, err error) {
+				require.NoError(t, g.Begin(key, it, func(result string, err error) {
 					mu.Lock()
 					defer mu.Unlock()
 					require.NotContains(t, told, it)
@@ -166,7 +166,7 @@ func TestBegin(t *testing.T) {
 		require.Len(t, told, 54)
 		require.Equal(t, "dropped", told["Z"])
 		g.Close()
-		require.ErrorIs(t, g.Begin(t.Context(), "k", "a", nil), group.ErrClosed)
+		require.ErrorIs(t, g.Begin("k", "a", nil), group.ErrClosed)
 	})
 }
 
