@@ -42,6 +42,7 @@ func figuresOf(b benchmarks) string {
 	next := cost{b.cell(many, "server", own), b.cell(many, "Redis", own)}
 	empty := "nothing is there, of the channel's own route"
 	wide := "acknowledges a message and gets one"
+	const streams, events = "Streams", "server-sent events"
 
 	var text strings.Builder
 	line := func(format string, args ...any) { fmt.Fprintf(&text, format+"\n", args...) }
@@ -61,6 +62,8 @@ func figuresOf(b benchmarks) string {
 		{"fetch that finds nothing", cost{b.cell(many, "server", empty), b.cell(many, "Redis", empty)}},
 		{"fetch from 64 channels that gets a message", cost{b.cell(many, "server", wide, "64"),
 			b.cell(many, "Redis", wide, "64")}},
+		{"message on one of 1,000 streams of server-sent events", cost{service: b.cell(streams, "server", events)}},
+		{"message on one of 1,000 WebSockets", cost{service: b.cell(streams, "server", "WebSocket")}},
 		{"ticket, from its creation to its assignment", cost{b.cell(tickets, "server", "1024"),
 			b.cell(tickets, "Redis", "1024")}},
 	} {
@@ -96,12 +99,16 @@ func figuresOf(b benchmarks) string {
 		line("| one message to %s waiting subscribers, until the last has it | %s |", grouped(micros(n)),
 			b.cell(crowd, "last one answered after", n))
 	}
+	line("| one message to 5,000 streams of server-sent events | %s |", b.cell(streams, "last one has it after", events))
+	line("| one message to 5,000 WebSockets | %s |", b.cell(streams, "last one has it after", "WebSocket"))
 	line("| matchmaking after the director is stopped by SIGTERM | %s |", b.cell("Takeover", "longest time", "by SIGTERM"))
 	line("| after it is killed | %s |", b.cell("Takeover", "longest time", "by SIGKILL"))
 
 	line("\n| memory | service | Redis |\n|---|---:|---:|")
 	line("| fetch that waits, connection included | %s | 0 |",
 		b.cell("Memory of fetches that wait", "memory each", "on a channel of its own"))
+	line("| stream of server-sent events that waits, over HTTP/1.1 | %s | 0 |", b.cell(streams, "memory each", events))
+	line("| WebSocket with a subscription that waits | %s | 0 |", b.cell(streams, "memory each", "WebSocket"))
 	line("| ticket that waits | %s | %s |", b.cell("Many tickets that wait", "server", "200000"),
 		b.cell("Many tickets that wait", "Redis", "200000"))
 	line("| idle queue | %s | |", b.cell("What is idle", "memory each", "1000 queues"))

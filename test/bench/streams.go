@@ -364,8 +364,7 @@ func (b *bench) streamCosts(stages []stage) {
 		}
 		bytes := median(found, func(c cost) float64 { return c.bytes })
 		b.printf("| %s | %.0f | %.1f µs | %s |\n", s.name, bytes, ours*1e6, against)
-		progress("a message of a stream, %s: %.0f bytes, %.1f µs, bare %.1f µs: %.2f", s.name, bytes, ours*1e6, bare*1e6,
-			ratio)
+		progress("a message of a stream, %s: %.0f bytes, %.1f µs%s", s.name, bytes, ours*1e6, strings.TrimRight(against, "| "))
 	}
 }
 
