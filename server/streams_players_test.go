@@ -35,7 +35,9 @@ func (f *fakeStream) Next(_ context.Context, wait time.Duration) ([]channel.Arri
 	return []channel.Arrival{{Source: 1, Message: &channel.Message{}}}, nil
 }
 
-func (f *fakeStream) Take() ([]channel.Arrival, time.Time, bool) { return nil, time.Now().Add(time.Hour), true }
+func (f *fakeStream) Take() ([]channel.Arrival, time.Time, bool) {
+	return nil, time.Now().Add(time.Hour), true
+}
 
 func (f *fakeStream) Close() {}
 
