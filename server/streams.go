@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/tidemark-dev/tidemark/channel"
@@ -86,7 +87,8 @@ func (s *stream) Take() (arrivals []channel.Arrival, again time.Time, done bool)
 	}
 	arrivals, again, done = s.sourceStream.Take()
 	if len(s.polls) > 0 {
-		again, done = earlier(again, s.lookAt), done && time.Now().Before(s.lookAt)
+		again = slices.MinFunc([]time.Time{again, s.lookAt}, time.Time.Compare)
+		done = done && time.Now().Before(s.lookAt)
 	}
 	if len(arrivals) > 0 && (len(s.polls) > 0 || len(s.dropped) > 0 || !allMessages(arrivals)) {
 		s.pending = arrivals
@@ -103,13 +105,6 @@ func allMessages(arrivals []channel.Arrival) bool {
 		}
 	}
 	return true
-}
-
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
 }
 
 // Close ends the stream.

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
@@ -173,11 +174,7 @@ func (d *directStream) quick(w *worker) (done bool) {
 	if !done || d.call.Context().Err() != nil || !now.Before(d.end) {
 		return false
 	}
-	for _, at := range [...]time.Time{d.wrote.Add(pingEvery), d.end} {
-		if at.Before(again) {
-			again = at
-		}
-	}
+	again = slices.MinFunc([]time.Time{again, d.wrote.Add(pingEvery), d.end}, time.Time.Compare)
 	d.alarm.set(again, now, &d.task)
 	return true
 }

@@ -320,7 +320,7 @@ func (p *pipe) try(b []byte) int {
 
 // write writes bytes. The client has the same time to read them as that of a stream of events.
 func (p *pipe) write(b []byte) error {
-	began, inTime := time.Now(), pingEvery+unsent.Time(int64(len(b)))
+	began, inTime := time.Now(), timeToRead(len(b))
 	p.wrote.Store(began.UnixNano())
 	if p.closing.Load() {
 		inTime = closeTime
