@@ -7,8 +7,6 @@ import (
 	"time"
 
 	"github.com/tidemark-dev/tidemark/channel"
-	"github.com/tidemark-dev/tidemark/internal/api/web"
-	"github.com/tidemark-dev/tidemark/internal/wire"
 )
 
 // scheduler runs the tasks of streams that have something to do, so that a stream needs no goroutine while it waits. As
@@ -191,9 +189,8 @@ var workers = sync.Pool{New: func() any {
 // last call.
 func (w *worker) jsonOf(m *channel.Message) []byte {
 	if w.last != m {
-		message := wire.StreamMessage{Message: web.MessageOf(m)}
 		w.last = nil // if this panics
-		w.json = message.AppendJSON(w.json[:0])
+		w.json = appendJSON(w.json[:0], m)
 		w.last = m
 	}
 	return w.json

@@ -209,9 +209,11 @@ func (w *writer) arrived(arrivals []channel.Arrival) error {
 }
 
 // jsonOf returns the JSON of a message.
-func jsonOf(m *channel.Message) []byte {
+func jsonOf(m *channel.Message) []byte { return appendJSON(nil, m) }
+
+func appendJSON(b []byte, m *channel.Message) []byte {
 	message := wire.StreamMessage{Message: web.MessageOf(m)}
-	return message.AppendJSON(nil)
+	return message.AppendJSON(b)
 }
 
 // flush sends what is buffered.

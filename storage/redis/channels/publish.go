@@ -93,20 +93,21 @@ func (s *Store) publish(ctx context.Context, r *channel.PublishRequest, messages
 	first func(context.Context) (redis.Reply, error)) ([]channel.Published, error) {
 	var rep redis.Reply
 	var attempts [][]message // whose writes may have been made although they failed
-	until := time.Now().Add(s.conn.Timeout())
+	until, again := time.Now().Add(s.conn.Timeout()), false
 	err := s.conn.Retry(ctx, publishScript.Name(), func(ctx context.Context) (err error) {
 		switch {
 		case first != nil:
 			rep, err = first(ctx)
 			first = nil
 		default:
+			if again {
+				messages = messagesOf(r.Drafts) // each attempt is other writes
+			}
 			rep, err = s.tryPublish(ctx, r, messages)
 		}
+		again = true
 		if err != nil && (redis.ReplyLost(err) || isPublished(rep)) {
 			attempts = append(attempts, messages)
-		}
-		if err != nil {
-			messages = messagesOf(r.Drafts) // each attempt is other writes
 		}
 		return err
 	})
