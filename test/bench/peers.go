@@ -20,7 +20,7 @@ import (
 	"github.com/tidemark-dev/tidemark/test/process"
 )
 
-// peers are programs of others that are measured beside Tidemark; empty: they can't be had.
+// peers are programs of others that are measured beside Tidemark; empty: there is none.
 type peers struct {
 	centrifugo string
 	mercure    string
@@ -30,7 +30,7 @@ type peers struct {
 // peerKey signs the credential of the publisher. It is no secret.
 const peerKey = "the-key-of-a-benchmark-is-no-secret!"
 
-// centrifugoProgram returns Centrifugo, which it builds once, or "" if its modules can't be had.
+// centrifugoProgram returns Centrifugo, which it builds once, or "" if its modules can't be downloaded.
 func (b *bench) centrifugoProgram() string {
 	if b.peers.centrifugo != "" {
 		return b.peers.centrifugo

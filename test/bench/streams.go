@@ -218,17 +218,17 @@ func measureStreams(b *bench) {
 	b.slowStreams("WebSocket", socketSteps)
 }
 
-// unmeasured names the peers that can't be had.
+// unmeasured names the peers that were not measured.
 func (b *bench) unmeasured() {
 	if b.peers.centrifugo == "" {
-		b.printf("\nCentrifugo was not measured: its modules could not be had.\n")
+		b.printf("\nCentrifugo was not measured: its modules could not be downloaded.\n")
 	}
 	if b.peers.mercure == "" {
 		b.printf("\nMercure was not measured: there is no program of it (option `-mercure`).\n")
 	}
 }
 
-// idled is what idle streams cost, and how long the last of them took to have a message.
+// idled is the cost of idle streams, and how long the last of them took to have a message.
 type idled struct {
 	bytes float64
 	last  time.Duration

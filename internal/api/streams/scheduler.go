@@ -22,7 +22,7 @@ type scheduler struct {
 
 func newScheduler() *scheduler { return &scheduler{limit: runtime.GOMAXPROCS(0)} }
 
-// task is what a stream does. Its job is run by one goroutine at a time.
+// task is the work of a stream. Its job is run by one goroutine at a time.
 type task struct {
 	scheduler *scheduler
 	job       job
@@ -171,7 +171,7 @@ func (a *alarm) stop() {
 	}
 }
 
-// worker is what a goroutine of the scheduler uses for one job after the other.
+// worker has the buffers of a goroutine of the scheduler, for one job after the other.
 type worker struct {
 	out    nonBlockingWriter
 	buffer []byte

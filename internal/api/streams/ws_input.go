@@ -20,7 +20,7 @@ const inputBytes = 4 << 10
 
 var inputs = sync.Pool{New: func() any { return new([inputBytes]byte) }}
 
-// input is what a client has sent and nobody has taken yet.
+// input holds the bytes that a client has sent and that are not handled yet.
 type input struct {
 	mu     sync.Mutex        // of those who read the connection: the socket's reader, and the library
 	rest   []byte            // a part of buffer, or of what came with the handshake

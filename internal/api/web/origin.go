@@ -120,7 +120,7 @@ func (o *origins) checkHost(host string, loopback bool) error {
 	if len(o.hosts) == 0 && !loopback && !o.open {
 		return nil
 	}
-	if strings.Contains(host, ":") { // else the error would be made in vain
+	if strings.Contains(host, ":") { // without a port there would only be an error
 		if name, _, err := net.SplitHostPort(host); err == nil {
 			host = name
 		}

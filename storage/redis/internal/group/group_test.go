@@ -129,17 +129,17 @@ func TestBegin(t *testing.T) {
 		g := group.New(group.Options[string, string, string]{Run: c.run, Calls: 4,
 			Size: func(s string) int { return len(s) }, Items: 3, Bytes: 6, Limit: 5 * time.Second})
 		var mu sync.Mutex
-		told := map[string]string{}
+		outcomes := map[string]string{}
 		begin := func(key, items string) {
 			for _, it := range strings.Split(items, "") {
 				require.NoError(t, g.Begin(key, it, func(result string, err error) {
 					mu.Lock()
 					defer mu.Unlock()
-					require.NotContains(t, told, it)
-					if told[it] = result; err != nil {
+					require.NotContains(t, outcomes, it)
+					if outcomes[it] = result; err != nil {
 						require.ErrorIs(t, err, context.DeadlineExceeded)
 						require.ErrorIs(t, err, group.ErrDropped)
-						told[it] = "dropped"
+						outcomes[it] = "dropped"
 					}
 				}))
 			}
@@ -156,15 +156,15 @@ func TestBegin(t *testing.T) {
 		slices.Sort(c.made[:2])
 		require.Equal(t, []string{"k:abc", "k:d"}, c.made[:2])
 		require.Subset(t, c.made, []string{"l:f", "l:gh", "k:e"})
-		require.Equal(t, map[string]string{"a": "A", "b": "B", "c": "C", "d": "D", "e": "E", "f": "F", "g": "G", "h": "H"}, told)
-		clear(told)
+		require.Equal(t, map[string]string{"a": "A", "b": "B", "c": "C", "d": "D", "e": "E", "f": "F", "g": "G", "h": "H"}, outcomes)
+		clear(outcomes)
 		begin("m", "i")
 		synctest.Wait()
 		begin("m", "jklmnopqrstuvwxyz0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ")
 		<-time.After(time.Minute)
 		synctest.Wait()
-		require.Len(t, told, 54)
-		require.Equal(t, "dropped", told["Z"])
+		require.Len(t, outcomes, 54)
+		require.Equal(t, "dropped", outcomes["Z"])
 		g.Close()
 		require.ErrorIs(t, g.Begin("k", "a", nil), group.ErrClosed)
 	})
