@@ -64,7 +64,8 @@ func TestEveryRouteIsClosed(t *testing.T) {
 		require.NotEqual(t, r.Open, r.Action != "", "%s %s has an action, or is open", method, path)
 		if r.Open {
 			require.Regexp(t, `^/(livez|readyz|healthz|probe/liveness|probe/readiness|v1/(openapi|asyncapi)\.yaml|console(/.*)?)?$`, path)
-			require.Equal(t, http.StatusOK, h.Do(method, path, "").Status)
+			got := h.Do(method, path, "")
+			require.Equal(t, http.StatusOK, got.Status, "%s %s: %s", method, path, got.Body)
 			continue
 		}
 		var others []string

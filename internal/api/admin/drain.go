@@ -18,10 +18,9 @@ type Drain interface {
 
 func addDrain(r *web.Router, of Drain, log *slog.Logger) {
 	d := &drain{of, log}
-	for path, handle := range map[string]web.Handler{"/v1/drain": d.begin, "/v1/resume": d.end} {
-		web.API{Router: r, Fail: web.Fail}.Add(web.Route{Method: http.MethodPost, Path: path, Action: access.Admin,
-			Admin: true, Handle: handle})
-	}
+	a := web.API{Router: r, Fail: web.Fail}
+	a.Add(web.Route{Method: http.MethodPost, Path: "/v1/drain", Action: access.Admin, Admin: true, Handle: d.begin})
+	a.Add(web.Route{Method: http.MethodPost, Path: "/v1/resume", Action: access.Admin, Admin: true, Handle: d.end})
 }
 
 type drain struct {
