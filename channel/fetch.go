@@ -70,6 +70,9 @@ type fetch struct {
 	request FetchRequest
 	ack     *receipt.Receipt // nil: none, or done
 	batch   Batch            // of the last read
+	waiting waitRequest
+	target  [1]target
+	at      [1]Position
 }
 
 // prepare checks the arguments of Next.
@@ -127,21 +130,22 @@ func (f *fetch) acknowledge(ctx context.Context) (err error) {
 
 // wait reads a batch, and waits if it is empty.
 func (f *fetch) wait(ctx context.Context, listenFirst bool) error {
-	var at [1]Position
-	woken, err := f.service.hub.wait(ctx, &waitRequest{
-		targets: []target{{channel: f.request.Channel, subscriber: f.request.Subscriber}},
-		wait:    f.request.Wait, listenFirst: listenFirst, at: at[:],
-		read: func(ctx context.Context, _ []int) (bool, error) {
-			err := f.read(ctx)
-			f.request.Woken = true // the next read follows a notification
-			at[0] = Position{Epoch: f.batch.Epoch, Clock: f.batch.Clock}
-			return !f.batch.empty() || f.batch.Lost, err
-		},
-	})
+	f.target[0] = target{channel: f.request.Channel, subscriber: f.request.Subscriber}
+	f.waiting = waitRequest{targets: f.target[:], wait: f.request.Wait, listenFirst: listenFirst, at: f.at[:],
+		read: f.readAgain}
+	woken, err := f.service.hub.wait(ctx, &f.waiting)
 	if len(woken) > 0 {
 		f.batch.deliver(woken[0].message)
 	}
 	return err
+}
+
+// readAgain is waitRequest.read.
+func (f *fetch) readAgain(ctx context.Context, _ []int) (ended bool, err error) {
+	err = aside(func() error { return f.read(ctx) })
+	f.request.Woken = true // the next read follows a notification
+	f.at[0] = Position{Epoch: f.batch.Epoch, Clock: f.batch.Clock}
+	return !f.batch.empty() || f.batch.Lost, err
 }
 
 // delivery returns a batch, with a signed receipt for it.

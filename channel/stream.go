@@ -601,7 +601,7 @@ func (s *Stream) fetch(ctx context.Context, requests []FetchRequest) []BatchResu
 }
 
 // aside returns the result of a call on a goroutine of its own. The stack of a goroutine grows with its deepest call, and
-// that of a stream is then kept for long.
+// that of a stream, or of a fetch that waits, is then kept for long.
 func aside[T any](call func() T) (result T) {
 	var failed error
 	var task sync.WaitGroup

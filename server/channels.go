@@ -172,33 +172,35 @@ func (c *channels) Fetch(ctx context.Context, q channel.Query) (channel.Delivery
 
 // Next acknowledges a receipt, if there is one, fetches messages, and counts both. It is one of the client's waits
 // while it may wait.
-func (c *channels) Next(ctx context.Context, q channel.Query, handle string) (channel.Delivery, error) {
-	if err := c.reserved.read(q.Channel); err != nil {
-		return channel.Delivery{}, err
+func (c *channels) Next(ctx context.Context, q channel.Query, handle string) (d channel.Delivery, err error) {
+	if err = c.reserved.read(q.Channel); err != nil {
+		return d, err
 	}
-	var d channel.Delivery
-	var err error
 	if id, ok := c.polled(q.Channel, q.Subscriber); ok {
 		d, err = c.poll(ctx, id, q, handle)
 	} else {
 		d, err = c.next(ctx, q, handle)
 	}
-	if err != nil {
-		return d, err
+	if err == nil {
+		c.delivered(ctx, &d, handle)
 	}
-	c.counts.addDelivered(&d)
+	return d, err
+}
+
+// delivered counts what a Next has delivered and acknowledged.
+func (c *channels) delivered(ctx context.Context, d *channel.Delivery, handle string) {
+	c.counts.addDelivered(d)
 	link(ctx, d.Messages)
 	if handle != "" {
 		c.counts.acks.Inc()
 	}
-	return d, nil
 }
 
 // next is Next for a channel that isn't reserved, nor a ticket's.
-func (c *channels) next(ctx context.Context, q channel.Query, handle string) (channel.Delivery, error) {
+func (c *channels) next(ctx context.Context, q channel.Query, handle string) (d channel.Delivery, err error) {
 	done, err := wait(ctx, q.Wait, 1)
 	if err != nil {
-		return channel.Delivery{}, err
+		return d, err
 	}
 	defer done()
 	return c.service.Next(ctx, q, handle)

@@ -15,7 +15,6 @@ import (
 
 // Deliveries fetches and acknowledges messages.
 type Deliveries interface {
-	Fetch(ctx context.Context, q channel.Query) (channel.Delivery, error)
 	Ack(ctx context.Context, name, subscriber, handle string) error
 	Next(ctx context.Context, q channel.Query, handle string) (channel.Delivery, error)
 	FetchMany(ctx context.Context, q channel.ManyQuery) (channel.Deliveries, error)
@@ -29,7 +28,12 @@ func (d *deliveries) fetch(c *web.Call) error {
 	if err := fetchQuery(c.Request().URL.RawQuery, &q); err != nil {
 		return err
 	}
-	delivery, err := d.service.Fetch(c.Context(), q)
+	return d.deliver(c, q, "")
+}
+
+// deliver acknowledges a receipt, if there is one, and answers with the messages that follow.
+func (d *deliveries) deliver(c *web.Call, q channel.Query, handle string) error {
+	delivery, err := d.service.Next(c.Context(), q, handle)
 	if err != nil {
 		return err
 	}
@@ -66,11 +70,7 @@ func (d *deliveries) next(c *web.Call) error {
 	}
 	q := channel.Query{Channel: c.Param(0), Subscriber: c.Param(1), Max: request.Max, Wait: time.Duration(request.Wait),
 		Last: request.LastReceiptHandle}
-	delivery, err := d.service.Next(c.Context(), q, request.ReceiptHandle)
-	if err != nil {
-		return err
-	}
-	return answerDelivery(c, &delivery)
+	return d.deliver(c, q, request.ReceiptHandle)
 }
 
 // fetchMany is POST /v1/fetch.
