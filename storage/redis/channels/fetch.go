@@ -27,7 +27,7 @@ func (s *Store) Fetch(ctx context.Context, r channel.FetchRequest) (b channel.Ba
 	if r.Tail == nil && r.After == nil && !r.Identify {
 		mark := s.keys(r.Channel).Mark(r.Subscriber)
 		if !r.Woken && s.ttls.isIdle(mark) {
-			if b, done, err := s.fetchNothing(ctx, &r); done || err != nil {
+			if b, done, err := s.fetchNothing(ctx, &r, mark); done || err != nil {
 				return b, err
 			}
 		}
@@ -53,8 +53,14 @@ func (s *Store) Fetch(ctx context.Context, r channel.FetchRequest) (b channel.Ba
 
 // fetchNothing returns the batch of a fetch that finds nothing and needn't renew the subscriber. Otherwise done is
 // false: the script must run.
-func (s *Store) fetchNothing(ctx context.Context, r *channel.FetchRequest) (b channel.Batch, done bool, err error) {
-	found := s.poll(ctx, []channel.PollRequest{{FetchRequest: *r}}, true)[0]
+func (s *Store) fetchNothing(ctx context.Context, r *channel.FetchRequest, mark string) (
+	b channel.Batch, done bool, err error) {
+	var found channel.PollResult
+	if s.knowsLife(mark, time.Now(), r) {
+		found = s.pollOne(ctx, r, mark)
+	} else {
+		found = s.poll(ctx, []channel.PollRequest{{FetchRequest: *r}}, true)[0]
+	}
 	if found.Err != nil {
 		return channel.Batch{}, false, fmt.Errorf("look for messages: %w", found.Err)
 	}

@@ -2,6 +2,7 @@ package channels
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -81,7 +82,7 @@ func (p *polling) try(ctx context.Context, pending []int) []error {
 		r := &p.requests[i]
 		if r.Receipt != nil {
 			acks, calls = append(acks, n), append(calls, p.ackCall(r))
-		} else if !p.store.ttls.covers(p.mark(i), now, leastLife(&r.FetchRequest), min(r.Policy.TTL/10, maxTTLAge)) {
+		} else if !p.store.knowsLife(p.mark(i), now, &r.FetchRequest) {
 			marks, commands = append(marks, i), append(commands, p.reads.client.B().Pttl().Key(p.mark(i)).Build())
 		}
 	}
@@ -112,31 +113,58 @@ func (p *polling) try(ctx context.Context, pending []int) []error {
 func (p *polling) decode(ctx context.Context) func(int, []rueidis.RedisMessage, error) error {
 	return func(i int, values []rueidis.RedisMessage, err error) error {
 		if err == nil {
-			return p.position(i, values)
+			return decodePosition(values, p.requests[i].Channel, &p.results[i])
 		}
 		if refusal.Is(err, refusal.TryAgain) {
-			var b channel.Batch
-			b, err = singleReads{store: p.store, keys: p.store.keys(p.requests[i].Channel)}.position(ctx,
-				p.requests[i].Subscriber)
-			p.results[i].Position, p.results[i].Mark = channel.Position{Epoch: b.Epoch, Clock: b.Clock}, b.Mark
+			return p.store.positionSingly(ctx, &p.requests[i].FetchRequest, &p.results[i])
 		}
 		return err
 	}
 }
 
-// position decodes clock, mark and, if it was read, epoch.
-func (p *polling) position(i int, values []rueidis.RedisMessage) error {
+// positionSingly reads a position key by key.
+func (s *Store) positionSingly(ctx context.Context, r *channel.FetchRequest, to *channel.PollResult) error {
+	b, err := singleReads{store: s, keys: s.keys(r.Channel)}.position(ctx, r.Subscriber)
+	to.Position, to.Mark = channel.Position{Epoch: b.Epoch, Clock: b.Clock}, b.Mark
+	return err
+}
+
+// pollOne is Poll for one request without receipts, if ttlCache covers its mark.
+func (s *Store) pollOne(ctx context.Context, r *channel.FetchRequest, mark string) (result channel.PollResult) {
+	ch := s.keys(r.Channel).together(2, 0)
+	keys := [...]string{ch.Clock(), mark, ch.Epoch()}
+	client := s.conn.Client()
+	result.Err = s.conn.Retry(ctx, "poll", func(ctx context.Context) error {
+		read := client.B().Mget().Key(keys[:]...).Build()
+		values, err := s.conn.At(ctx, client, mark).Do(ctx, read).ToArray()
+		switch {
+		case refusal.Is(err, refusal.TryAgain):
+			return s.positionSingly(ctx, r, &result)
+		case err != nil:
+			return err
+		case len(values) != len(keys):
+			return fmt.Errorf("%w: MGET returned %d values", redis.ErrReply, len(values))
+		}
+		return decodePosition(values, r.Channel, &result)
+	})
+	if result.Err != nil {
+		s.ttls.remove(mark)
+	}
+	return result
+}
+
+// decodePosition decodes clock, mark and, if it was read, epoch of a channel.
+func decodePosition(values []rueidis.RedisMessage, name string, r *channel.PollResult) error {
 	if values[0].IsNil() || values[1].IsNil() {
 		return channel.ErrNoSubscriber
 	}
-	r := &p.results[i]
 	for n, to := range []*clock.Clock{&r.Clock, &r.Mark} {
 		text, err := values[n].ToString()
 		if err == nil {
 			*to, err = clock.Parse(text)
 		}
 		if err != nil {
-			return damaged("position of "+p.requests[i].Channel, err)
+			return damaged("position of "+name, err)
 		}
 	}
 	if !clock.Behind(r.Mark, r.Clock) {
@@ -148,7 +176,7 @@ func (p *polling) position(i int, values []rueidis.RedisMessage) error {
 			r.Epoch, err = ulid.ParseStrict(text)
 		}
 		if err != nil {
-			return damaged("epoch of "+p.requests[i].Channel, err)
+			return damaged("epoch of "+name, err)
 		}
 	}
 	return nil
@@ -188,6 +216,11 @@ func leastLife(r *channel.FetchRequest) time.Duration {
 		return r.Policy.TTL + r.Wait
 	}
 	return r.Policy.TTL / 10 * 9
+}
+
+// knowsLife reports whether a mark is known to live for as long as leastLife requires.
+func (s *Store) knowsLife(mark string, now time.Time, r *channel.FetchRequest) bool {
+	return s.ttls.covers(mark, now, leastLife(r), min(r.Policy.TTL/10, maxTTLAge))
 }
 
 // ackCall returns the call of ack.lua. Its TTL covers the wait, as leastLife requires.

@@ -52,7 +52,10 @@ func (c *ttlCache) isIdle(key string) bool {
 func (c *ttlCache) setIdle(key string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	m, _ := c.marks.Peek(key)
+	m, ok := c.marks.Get(key)
+	if ok && m.idle {
+		return
+	}
 	m.idle = true
 	c.marks.Add(strings.Clone(key), m)
 }
