@@ -76,19 +76,26 @@ type Step struct {
 // StepKey is a row of a step's table.
 type StepKey struct{ Value, TTL string }
 
-// Steps returns the steps of an example. heading matches their headings; its groups are the number and the title.
+// Steps returns the steps of an example. heading matches their headings; its groups are the number and the title. A
+// step's table has the keys that it changes, and "gone" in place of the value of those that it removes.
 func Steps(t testing.TB, page, section string, heading *regexp.Regexp) []Step {
 	t.Helper()
 	var steps []Step
+	keys := map[string]StepKey{}
 	for _, m := range heading.FindAllStringSubmatch(Section(t, page, section), -1) {
 		header, rows := Table(t, Section(t, page, m[0]))
 		require.Equal(t, []string{"Key", "Value", "TTL"}, header[:3])
-		step := Step{At: m[1], Title: m[2], Keys: map[string]StepKey{}}
 		for _, cells := range rows {
+			key := strings.Trim(cells[0], "`")
+			if cells[1] == "gone" {
+				require.Contains(t, keys, key, "%s removes it", m[2])
+				delete(keys, key)
+				continue
+			}
 			value := strings.TrimSuffix(strings.TrimPrefix(cells[1], "`"), "`")
-			step.Keys[strings.Trim(cells[0], "`")] = StepKey{Value: value, TTL: cells[2]}
+			keys[key] = StepKey{Value: value, TTL: cells[2]}
 		}
-		steps = append(steps, step)
+		steps = append(steps, Step{At: m[1], Title: m[2], Keys: maps.Clone(keys)})
 	}
 	return steps
 }
