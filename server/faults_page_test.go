@@ -25,8 +25,7 @@ func TestFaultsPage(t *testing.T) {
 	t.Parallel()
 	page := faultsHead
 	for _, e := range fault.List() {
-		page += fmt.Sprintf("| `%s` | %s | %s | %s | %s | %s |\n", e.Slug, statuses(e), codesOf(e), e.Title, e.Cause,
-			e.Remedy)
+		page += fmt.Sprintf("| `%s` | %s | %s | %s | %s |\n", e.Slug, statuses(e), codesOf(e), e.Cause, e.Remedy)
 	}
 	if *update {
 		require.NoError(t, os.WriteFile(faultsPage, []byte(page), 0o644))
@@ -67,6 +66,6 @@ help; it is always safe.
 Calls of gRPC end with the code below and the same detail. The Go client has a variable for each slug that it can
 receive, to compare with ` + "`errors.Is`" + `. The list is package ` + "`fault`" + `; this page is generated from it.
 
-| slug | HTTP status | gRPC code | title | cause | what to do |
-|---|---|---|---|---|---|
+| slug | HTTP status | gRPC code | cause | what to do |
+|---|---|---|---|---|
 `

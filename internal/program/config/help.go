@@ -139,14 +139,23 @@ func Table() string {
 	return b.String()
 }
 
+// writeTable writes a table of options. A flag of serve names its variable and its key, too; a node's needn't.
 func (cmd command) writeTable(b *strings.Builder, g optionGroup) {
-	fmt.Fprintf(b, "\n## %s\n\n| flag | variable | YAML key | default | meaning |\n|---|---|---|---|---|\n", g.title)
+	names := ""
+	if cmd.use != serve.use {
+		names = " variable |"
+	}
+	fmt.Fprintf(b, "\n## %s\n\n| flag |%s default | meaning |\n|---|%s---|---|\n", g.title, names,
+		strings.Repeat("---|", strings.Count(names, "|")))
 	for _, o := range g.options {
-		help := o.help
+		help, variable := o.help, ""
 		if o.live && cmd.use == serve.use {
 			help += " Reloadable."
 		}
-		fmt.Fprintf(b, "| `%s` %s | `%s` | `%s` | %s | %s |\n", cmd.flag(o), o.kind, o.env(), o.key(), code(o.def), help)
+		if names != "" {
+			variable = " `" + o.env() + "` |"
+		}
+		fmt.Fprintf(b, "| `%s` %s |%s %s | %s |\n", cmd.flag(o), o.kind, variable, code(o.def), help)
 	}
 }
 
