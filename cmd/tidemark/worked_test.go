@@ -18,7 +18,8 @@ import (
 	"github.com/tidemark-dev/tidemark/test/redistest"
 )
 
-// worked matches a worked table of docs/records.md or docs/records: its title, the flags of the service, and its rows below the head.
+// worked matches a worked table of docs/records.md, docs/records or testdata/worked: its title, the flags of the service,
+// and its rows below the head.
 var worked = regexp.MustCompile(
 	`(?m)^<!-- worked: ([^,]*?)(?:, (--.*?))? -->\n\| request \| answer \| in Redis afterwards \|\n\|---\|---\|---\|\n((?:\|.*\n)+)`)
 
@@ -35,7 +36,7 @@ func TestWorkedTables(t *testing.T) {
 	pages, err := filepath.Glob("../../docs/records/*.md")
 	require.NoError(t, err)
 	var text strings.Builder
-	for _, path := range append(pages, "../../docs/records.md") {
+	for _, path := range append(pages, "../../docs/records.md", "testdata/worked/plain_keys.md") {
 		page, err := os.ReadFile(path)
 		require.NoError(t, err)
 		text.Write(page)
