@@ -155,7 +155,8 @@ func (cmd command) writeTable(b *strings.Builder, g optionGroup) {
 		if names != "" {
 			variable = " `" + o.env() + "` |"
 		}
-		fmt.Fprintf(b, "| `%s` %s |%s %s | %s |\n", cmd.flag(o), o.kind, variable, code(o.def), help)
+		fmt.Fprintf(b, "| `%s` %s |%s %s | %s |\n", cmd.flag(o), strings.ReplaceAll(o.kind, "|", `\|`), variable,
+			code(o.def), help)
 	}
 }
 
