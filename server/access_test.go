@@ -145,7 +145,7 @@ func refused(h *servertest.Harness, r web.Route, status int, slug fault.Slug, he
 	require.Equal(h.TB, challenges[slug], got.Header.Get("WWW-Authenticate"), "%s %s", method, path)
 	switch {
 	case method == http.MethodHead:
-		got.Is(status, "")
+		got.Expect(status, "")
 	case strings.HasPrefix(path, "/channel/"):
 		got.OldError(status, wire.OldCodeRejected)
 	case strings.HasPrefix(path, "/v1/frontendservice/"), strings.HasPrefix(path, "/v1/queryservice/"),

@@ -171,7 +171,7 @@ func TestTokenInQuery(t *testing.T) {
 		"access%5Ftoken=good", "%61ccess_token=good",
 	} {
 		got := h.Do("GET", fetch+"?"+query, "")
-		got.Is(200, servertest.Nothing)
+		got.Expect(200, servertest.Nothing)
 		require.Equal(t, "private, no-store", got.Header.Get("Cache-Control"))
 		require.Equal(t, 200, h.Do("GET", old+"?"+query, "").Status)
 	}
@@ -214,7 +214,7 @@ func TestTokenInQuery(t *testing.T) {
 	anyone := servertest.Start(t)
 	anyone.Subscribe("c", "s")
 	anyone.Do("GET", servertest.At+"/messages?max=1&access_token=any", "", servertest.Header{Name: "Authorization",
-		Value: "nonsense"}).Is(200, servertest.Nothing)
+		Value: "nonsense"}).Expect(200, servertest.Nothing)
 }
 
 // TestWhatNeedsNoCredentials on a closed service: preflights, whose answers let pages read why a request is refused,
@@ -228,7 +228,7 @@ func TestWhatNeedsNoCredentials(t *testing.T) {
 	preflight := h.Do("OPTIONS", servertest.At+"/ack", "", servertest.Header{Name: "Origin", Value: mine},
 		servertest.Header{Name: "Access-Control-Request-Method", Value: "POST"},
 		servertest.Header{Name: "Access-Control-Request-Headers", Value: "authorization"})
-	preflight.Is(http.StatusNoContent, "")
+	preflight.Expect(http.StatusNoContent, "")
 	require.Contains(t, preflight.Header.Get("Access-Control-Allow-Headers"), "Authorization")
 	refused := h.Do("GET", "/v1/channels/c", "", servertest.Header{Name: "Origin", Value: mine})
 	refused.Problem(401, fault.SlugNoCredential)

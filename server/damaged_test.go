@@ -72,20 +72,20 @@ func TestStreamsSkipDamagedMessages(t *testing.T) {
 		}
 	}
 	s := h.Dial()
-	s.Does(`{"type":"subscribe","ref":1,"channel":"c","subscriber":"s"}`, wire.FrameOK)
-	gap := s.Is(wire.FrameGap)
+	s.Request(`{"type":"subscribe","ref":1,"channel":"c","subscriber":"s"}`, wire.FrameOK)
+	gap := s.Expect(wire.FrameGap)
 	require.Equal(t, "damaged", gap.Reason)
 	require.EqualValues(t, 2, gap.Count)
 	last := ""
 	for _, id := range []string{"m1", "m3", "m4"} {
-		m := s.Is(wire.FrameMessage)
+		m := s.Expect(wire.FrameMessage)
 		require.Equal(t, id, m.ID)
 		last = m.ReceiptHandle
 	}
-	s.Does(`{"type":"ack","ref":2,"channel":"c","subscriber":"s","receiptHandle":"`+last+`"}`, wire.FrameAcked)
+	s.Request(`{"type":"ack","ref":2,"channel":"c","subscriber":"s","receiptHandle":"`+last+`"}`, wire.FrameAcked)
 	require.Equal(t, servertest.Nothing, string(h.Do("GET", servertest.At+"/messages", "").Body))
 	h.Publish("c", "m6", "1")
-	require.Equal(t, "m6", s.Is(wire.FrameMessage).ID)
+	require.Equal(t, "m6", s.Expect(wire.FrameMessage).ID)
 }
 
 // TestDamagedTickets: a read of one is a problem.

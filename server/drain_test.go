@@ -66,17 +66,17 @@ func TestDrain(t *testing.T) {
 	h.Stop()
 	for range 3 {
 		got := <-polls
-		got.Is(200, `{"messages":[],"more":false,"expired":0}`)
+		got.Expect(200, `{"messages":[],"more":false,"expired":0}`)
 	}
 	got := direct(h, "GET", "/readyz")
 	got.Problem(503, fault.SlugDraining)
 	require.Equal(t, "1", got.Header.Get("Retry-After"))
 	direct(h, "GET", "/probe/readiness").OldError(503, "")
-	direct(h, "GET", "/livez").Is(200, `{"status":"ok"}`+"\n")
+	direct(h, "GET", "/livez").Expect(200, `{"status":"ok"}`+"\n")
 
 	close(release)
 	got = <-published
-	got.Is(201, `{"channel":"d","id":"a","clock":1,"duplicate":false}`)
+	got.Expect(201, `{"channel":"d","id":"a","clock":1,"duplicate":false}`)
 	require.NoError(t, <-h.Stopped)
 	_, err := h.Try(t.Context(), "GET", "/livez", nil)
 	require.ErrorContains(t, err, "refused")
@@ -95,16 +95,16 @@ func TestDrainByAnOperator(t *testing.T) {
 	polls := h.Waiting(t.Context(), 3, "GET "+servertest.At+"/messages?wait=1m")
 	events, socket := openEvents(t, h, streamOfS), h.Dial()
 	for range 2 {
-		admin.Do("POST", "/v1/drain", "").Is(200, `{"draining":true}`)
+		admin.Do("POST", "/v1/drain", "").Expect(200, `{"draining":true}`)
 	}
 	for range 3 {
 		got := <-polls
-		got.Is(200, servertest.Nothing)
+		got.Expect(200, servertest.Nothing)
 	}
 	events.ends("drain")
 	socket.Ends("drain", websocket.StatusGoingAway)
 	h.Do("GET", "/readyz", "").Problem(503, fault.SlugDraining)
-	h.Do("GET", "/livez", "").Is(200, `{"status":"ok"}`)
+	h.Do("GET", "/livez", "").Expect(200, `{"status":"ok"}`)
 	require.Contains(t, string(admin.Do("GET", "/metrics", "").Body), "\ntidemark_draining 1\n")
 	direct(h, "GET", "/v1/socket").Problem(503, fault.SlugDraining)
 	h.Publish("c", "a", "1")
@@ -114,12 +114,12 @@ func TestDrainByAnOperator(t *testing.T) {
 	openEvents(t, h, streamOfS).ends("drain")
 
 	for range 2 {
-		admin.Do("POST", "/v1/resume", "").Is(200, `{"draining":false}`)
+		admin.Do("POST", "/v1/resume", "").Expect(200, `{"draining":false}`)
 	}
 	require.Equal(t, []bool{true, false}, reported)
-	h.Do("GET", "/readyz", "").Is(200, `{"status":"ok"}`)
+	h.Do("GET", "/readyz", "").Expect(200, `{"status":"ok"}`)
 	require.False(t, h.Do("GET", "/livez", "").Last)
-	h.Dial().Does(subscribeS, "ok")
+	h.Dial().Request(subscribeS, "ok")
 	h.Subscribe("d", "s")
 	later := h.Waiting(t.Context(), 1, "GET /v1/channels/d/subscribers/s/messages?wait=1m")
 	h.Publish("d", "b", "1")
@@ -128,7 +128,7 @@ func TestDrainByAnOperator(t *testing.T) {
 
 	admin.Do("POST", "/v1/drain", `{"for":"1m"}`).Problem(400, fault.SlugInvalidBody)
 	h.Do("POST", "/v1/drain", "").Problem(404, fault.SlugNoPath)
-	admin.Do("POST", "/v1/drain", "").Is(200, `{"draining":true}`)
+	admin.Do("POST", "/v1/drain", "").Expect(200, `{"draining":true}`)
 	h.Stop()
 	require.NoError(t, <-h.Stopped)
 	require.Error(t, h.Server.Resume(), "it has stopped")
@@ -143,11 +143,11 @@ func TestDrainDelay(t *testing.T) {
 	h.Stop()
 	awaitDraining(h)
 	got := <-polls
-	got.Is(200, `{"messages":[],"more":false,"expired":0}`)
+	got.Expect(200, `{"messages":[],"more":false,"expired":0}`)
 	got = h.Do("GET", "/readyz", "")
 	got.Problem(503, fault.SlugDraining)
 	require.True(t, got.Last)
-	h.Do("GET", servertest.At+"/messages?wait=1m", "").Is(200, `{"messages":[],"more":false,"expired":0}`)
+	h.Do("GET", servertest.At+"/messages?wait=1m", "").Expect(200, `{"messages":[],"more":false,"expired":0}`)
 	h.Publish("c", "a", "1")
 	require.Len(t, h.Fetch("c", "s").Messages, 1)
 	require.NoError(t, h.Listener.Close(), "nothing is left to wait for")

@@ -141,7 +141,7 @@ func TestRedisIsDown(t *testing.T) {
 	node := redistest.Start(t, redistest.Options{})
 	h := servertest.Start(t, func(s *servertest.Setup) { s.Redis, s.Timeout = node, 300*time.Millisecond })
 	h.Subscribe("c", "s")
-	h.Do("GET", "/readyz", "").Is(200, `{"status":"ok"}`)
+	h.Do("GET", "/readyz", "").Expect(200, `{"status":"ok"}`)
 	node.Kill(t)
 	for _, call := range storeCalls(h.Receipts.Sign(receipt.Receipt{Channel: "c", Subscriber: "s", Clock: 1})) {
 		method, path, body := servertest.Cut(call)
@@ -150,8 +150,8 @@ func TestRedisIsDown(t *testing.T) {
 	h.Do("GET", "/readyz", "").Problem(503, fault.SlugUnavailable)
 	h.Do("GET", "/healthz?readiness=true", "").Problem(503, fault.SlugUnavailable)
 	h.Do("GET", "/probe/readiness", "").OldError(503, "")
-	h.Do("GET", "/livez", "").Is(200, `{"status":"ok"}`)
-	h.Do("GET", "/healthz", "").Is(200, "ok")
+	h.Do("GET", "/livez", "").Expect(200, `{"status":"ok"}`)
+	h.Do("GET", "/healthz", "").Expect(200, "ok")
 }
 
 // TestRedisIsFull fills a real Redis. Calls that free memory succeed.
@@ -166,7 +166,7 @@ func TestRedisIsFull(t *testing.T) {
 	h.Do("PUT", "/v1/channels/c/subscribers/new", "").Problem(507, fault.SlugStorageFull)
 	got := h.Fetch("c", "s")
 	require.Len(t, got.Messages, 1)
-	h.Do("POST", servertest.At+"/ack", `{"receiptHandle":"`+got.ReceiptHandle+`"}`).Is(204, "")
-	h.Do("DELETE", servertest.At, "").Is(204, "")
+	h.Do("POST", servertest.At+"/ack", `{"receiptHandle":"`+got.ReceiptHandle+`"}`).Expect(204, "")
+	h.Do("DELETE", servertest.At, "").Expect(204, "")
 	require.EqualValues(t, 1, servertest.Decode[client.Description](h.Do("GET", "/v1/channels/c", "")).Clock)
 }

@@ -258,7 +258,7 @@ func TestWaitsOfFetchesOfMany(t *testing.T) {
 	}
 	h.Waiting(t.Context(), 1, "POST /v1/fetch "+body(24)) // 3 of 4
 	h.Do("POST", "/v1/fetch", body(9)).Problem(http.StatusTooManyRequests, fault.SlugTooManyWaits)
-	h.Do("POST", "/v1/fetch", servertest.FetchBody(from...)).Is(200, `{"deliveries":[],"problems":[]}`)
+	h.Do("POST", "/v1/fetch", servertest.FetchBody(from...)).Expect(200, `{"deliveries":[],"problems":[]}`)
 	h.Waiting(t.Context(), 1, "POST /v1/fetch "+body(8))
 }
 

@@ -64,12 +64,12 @@ func TestClientsThatReturnAreToldOfALoss(t *testing.T) {
 	}
 	for _, member := range []string{"resume", "lastReceiptHandle"} {
 		s := h.Dial()
-		s.Does(`{"type":"subscribe","ref":1,"channel":"c","subscriber":"s","`+member+`":"`+last+`"}`, wire.FrameOK)
-		require.Equal(t, "lost", s.Is(wire.FrameGap).Reason)
-		require.Equal(t, "z", s.Is(wire.FrameMessage).ID)
+		s.Request(`{"type":"subscribe","ref":1,"channel":"c","subscriber":"s","`+member+`":"`+last+`"}`, wire.FrameOK)
+		require.Equal(t, "lost", s.Expect(wire.FrameGap).Reason)
+		require.Equal(t, "z", s.Expect(wire.FrameMessage).ID)
 	}
 	s := h.Dial()
-	require.Equal(t, "/lastReceiptHandle", s.Does(`{"type":"subscribe","ref":1,"channel":"c","subscriber":"s","resume":"`+last+
+	require.Equal(t, "/lastReceiptHandle", s.Request(`{"type":"subscribe","ref":1,"channel":"c","subscriber":"s","resume":"`+last+
 		`","lastReceiptHandle":"`+last+`"}`, wire.FrameError).Problem.Field)
 	require.True(t, fetch("GET", "/messages?lastReceiptHandle=x", "").Lost)
 	h.Subscribe("c", "other")

@@ -85,9 +85,9 @@ func TestSocketsWithoutCredential(t *testing.T) {
 		return servertest.StatusOn(t, conn) == http.StatusTooManyRequests
 	}
 	require.True(t, refused())
-	h.Dial(good).Does(ping, "pong")
+	h.Dial(good).Request(ping, "pong")
 	require.Equal(t, http.StatusSwitchingProtocols, servertest.StatusOn(t, h.ConnectFrom(2, handshakeOf(offered))))
-	first.Does(`{"type":"authenticate","ref":7,"token":"`+strings.TrimPrefix(good.Value, "Bearer ")+`"}`, "ok")
+	first.Request(`{"type":"authenticate","ref":7,"token":"`+strings.TrimPrefix(good.Value, "Bearer ")+`"}`, "ok")
 	require.False(t, refused(), "the first one has a credential")
 	require.True(t, refused())
 	require.NoError(t, last.Close())
@@ -103,8 +103,8 @@ func TestSocketIsAWait(t *testing.T) {
 	h.Do("PUT", servertest.At, "", ann).With(http.StatusCreated)
 	authenticate := `{"type":"authenticate","ref":7,"token":"` + strings.TrimPrefix(ann.Value, "Bearer ") + `"}`
 	first, second, third := h.Dial(ann), h.Dial(ann), h.Dial()
-	third.Does(authenticate, "ok")
-	third.Does(authenticate, "ok") // the same credential again takes nothing
+	third.Request(authenticate, "ok")
+	third.Request(authenticate, "ok") // the same credential again takes nothing
 	h.Do("GET", "/v1/socket", "", ann, servertest.Header{Name: "Sec-WebSocket-Protocol", Value: "tidemark.v1"}).
 		Problem(http.StatusTooManyRequests, fault.SlugTooManyWaits)
 	h.Do("GET", servertest.At+"/stream", "", ann).Problem(http.StatusTooManyRequests, fault.SlugTooManyWaits)
@@ -115,7 +115,7 @@ func TestSocketIsAWait(t *testing.T) {
 		second.Send(fmt.Sprintf(`{"type":"subscribe","ref":1,"channel":"c%d","subscriber":"s"}`, n))
 		second.Fails(1, fault.SlugNoSubscriber)
 	}
-	h.Dial(bob).Does(ping, "pong")
+	h.Dial(bob).Request(ping, "pong")
 	require.NoError(t, first.Conn.Close(websocket.StatusNormalClosure, ""))
 	require.Eventually(t, func() bool {
 		other.Send(authenticate)
@@ -140,7 +140,7 @@ func TestSocketOfRefusedFrames(t *testing.T) {
 	}
 	require.Less(t, strings.Count(string(answers), "credentials-missing"), sent/20)
 	p.Add(t, "good", servertest.Everything)
-	h.Dial(servertest.Bearer("good")).Does(publishC, "published")
+	h.Dial(servertest.Bearer("good")).Request(publishC, "published")
 }
 
 // TestFetchOfManyCostsRequests: each 8 channels of a fetch count as a request.
@@ -156,7 +156,7 @@ func TestFetchOfManyCostsRequests(t *testing.T) {
 		h.Subscribe(from[i], "s")
 	}
 	as := limited(t, &p, "requests=5/h")
-	h.Do("POST", "/v1/fetch", servertest.FetchBody(from...), as).Is(200, `{"deliveries":[],"problems":[]}`)
+	h.Do("POST", "/v1/fetch", servertest.FetchBody(from...), as).Expect(200, `{"deliveries":[],"problems":[]}`)
 	h.Do("POST", "/v1/fetch", servertest.FetchBody(from...), as).Problem(http.StatusTooManyRequests, fault.SlugRateLimited)
 	h.Do("POST", "/v1/fetch", servertest.FetchBody(from[:8]...), as).With(200)
 }

@@ -41,60 +41,60 @@ func TestSocket(t *testing.T) {
 	h := servertest.Start(t)
 	h.Subscribe("c", "s")
 	s := h.Dial()
-	s.Does(ping, "pong")
-	s.Does(`{"type":"authenticate","ref":1,"token":"none"}`, "ok")
-	s.Does(subscribeS, "ok")
+	s.Request(ping, "pong")
+	s.Request(`{"type":"authenticate","ref":1,"token":"none"}`, "ok")
+	s.Request(subscribeS, "ok")
 	h.Publish("c", "a", "{\n\"x\": [1]}")
-	a := s.Is("message")
+	a := s.Expect("message")
 	require.Equal(t, h.Fetch("c", "s").ReceiptHandle, a.ReceiptHandle)
 	require.Equal(t, "c s a 1 {\n\"x\": [1]}", fmt.Sprintln(a.Channel, a.Subscriber, a.ID, a.Clock, string(a.Content))[:19])
 
 	other := h.Dial()
 	sent := `{"type":"publish","ref":4,"channel":"c","id":"b","content":[1,2]}`
-	p := other.Does(sent, "published")
+	p := other.Request(sent, "published")
 	require.Equal(t, servertest.Frame{Type: "published", Ref: 4, Channel: "c", ID: "b", Clock: 2}, p)
 	require.Equal(t, servertest.Frame{Type: "published", Ref: 4, Channel: "c", ID: "b", Clock: 2, Duplicate: true},
-		other.Does(sent, "published"))
-	require.True(t, other.Does(strings.Replace(sent, "[1,2]", "[1, 2]", 1), "published").Differs)
-	require.NotEmpty(t, other.Does(publishC, "published").ID)
-	b := s.Is("message")
-	c := s.Is("message")
+		other.Request(sent, "published"))
+	require.True(t, other.Request(strings.Replace(sent, "[1,2]", "[1, 2]", 1), "published").Differs)
+	require.NotEmpty(t, other.Request(publishC, "published").ID)
+	b := s.Expect("message")
+	c := s.Expect("message")
 	require.Equal(t, "b", b.ID)
 	require.EqualValues(t, 3, c.Clock)
 
-	s.Does(ackS(5, b.ReceiptHandle), "acked")
-	s.Does(ackS(6, a.ReceiptHandle), "acked")
-	s.Does(ackS(7, b.ReceiptHandle), "acked")
+	s.Request(ackS(5, b.ReceiptHandle), "acked")
+	s.Request(ackS(6, a.ReceiptHandle), "acked")
+	s.Request(ackS(7, b.ReceiptHandle), "acked")
 	require.Equal(t, c.ID, h.Fetch("c", "s").Messages[0].ID, "acknowledgements out of order and twice")
 	s.Send(`{"type":"ack","channel":"c","subscriber":"s","receiptHandle":"` + c.ReceiptHandle + `"}`)
-	s.Does(ping, "pong")
-	s.Does(unsubscribeS, "ok")
+	s.Request(ping, "pong")
+	s.Request(unsubscribeS, "ok")
 	require.Empty(t, h.Fetch("c", "s").Messages)
 
 	h.Publish("c", "d", "4")
 	h.Publish("c", "e", "5")
-	s.Does(subscribeS, "ok")
-	d := s.Is("message")
+	s.Request(subscribeS, "ok")
+	d := s.Expect("message")
 	require.Equal(t, "d", d.ID)
-	require.Equal(t, "e", s.Is("message").ID)
-	s.Does(unsubscribeS, "ok")
-	s.Does(strings.Replace(subscribeS, "}", `,"window":1,"resume":"`+d.ReceiptHandle+`"}`, 1), "ok")
-	e := s.Is("message")
+	require.Equal(t, "e", s.Expect("message").ID)
+	s.Request(unsubscribeS, "ok")
+	s.Request(strings.Replace(subscribeS, "}", `,"window":1,"resume":"`+d.ReceiptHandle+`"}`, 1), "ok")
+	e := s.Expect("message")
 	require.Equal(t, "e", e.ID)
 	h.Publish("c", "f", "6")
-	s.Does(ping, "pong")
-	s.Does(ackS(8, e.ReceiptHandle), "acked")
-	require.Equal(t, "f", s.Is("message").ID, "the window has room again")
+	s.Request(ping, "pong")
+	s.Request(ackS(8, e.ReceiptHandle), "acked")
+	require.Equal(t, "f", s.Expect("message").ID, "the window has room again")
 
 	h.Publish("c", "g", "7")
 	h.Publish("c", "h", "8")
 	h.Redis.Do(t, "DEL", h.Prefix+"c.{c}.m.7")
 	late := h.Dial()
-	late.Does(subscribeS, "ok")
-	gap := late.Is("gap")
+	late.Request(subscribeS, "ok")
+	gap := late.Expect("gap")
 	require.Equal(t, "expired 1", fmt.Sprint(gap.Reason, " ", gap.Count))
-	require.Equal(t, "f", late.Is("message").ID)
-	require.Equal(t, "h", late.Is("message").ID)
+	require.Equal(t, "f", late.Expect("message").ID)
+	require.Equal(t, "h", late.Expect("message").ID)
 
 	shown := string(h.OnAdmin().Do("GET", "/metrics", "").Body)
 	for _, line := range []string{
@@ -112,12 +112,12 @@ func TestSocketSubscribesAgain(t *testing.T) {
 	h := servertest.Start(t)
 	h.Subscribe("c", "s")
 	s := h.Dial()
-	s.Does(subscribeS, "ok")
+	s.Request(subscribeS, "ok")
 	for range 100 {
 		s.Send(unsubscribeS)
 		s.Send(subscribeS)
-		require.EqualValues(t, 2, s.Is("ok").Ref)
-		require.EqualValues(t, 1, s.Is("ok").Ref)
+		require.EqualValues(t, 2, s.Expect("ok").Ref)
+		require.EqualValues(t, 1, s.Expect("ok").Ref)
 	}
 }
 
@@ -127,23 +127,23 @@ func TestSocketTails(t *testing.T) {
 	h := servertest.Start(t)
 	h.Publish("c", "a", "1")
 	s := h.Dial()
-	s.Does(`{"type":"subscribe","ref":1,"channel":"c","from":"latest"}`, "ok")
+	s.Request(`{"type":"subscribe","ref":1,"channel":"c","from":"latest"}`, "ok")
 	s.Send(`{"type":"subscribe","ref":2,"channel":"c","from":"earliest"}`)
 	s.Fails(2, fault.SlugInvalidSources)
 	h.Publish("c", "b", "2")
-	b := s.Is("message")
+	b := s.Expect("message")
 	require.Equal(t, "c  b", b.Channel+" "+b.Subscriber+" "+b.ID)
-	s.Does(`{"type":"unsubscribe","ref":3,"channel":"c"}`, "ok")
-	s.Does(`{"type":"subscribe","ref":4,"channel":"c","from":"earliest"}`, "ok")
-	require.Equal(t, "a", s.Is("message").ID)
-	require.Equal(t, "b", s.Is("message").ID)
+	s.Request(`{"type":"unsubscribe","ref":3,"channel":"c"}`, "ok")
+	s.Request(`{"type":"subscribe","ref":4,"channel":"c","from":"earliest"}`, "ok")
+	require.Equal(t, "a", s.Expect("message").ID)
+	require.Equal(t, "b", s.Expect("message").ID)
 	other := h.Dial()
 	h.Publish("c", "c", "3")
-	other.Does(`{"type":"subscribe","ref":5,"channel":"c","from":"latest","resume":"`+b.ReceiptHandle+`"}`, "ok")
-	require.Equal(t, "c", other.Is("message").ID)
-	other.Does(`{"type":"unsubscribe","ref":6,"channel":"c"}`, "ok")
-	other.Does(`{"type":"subscribe","ref":7,"channel":"c","from":1}`, "ok")
-	require.Equal(t, "b", other.Is("message").ID)
+	other.Request(`{"type":"subscribe","ref":5,"channel":"c","from":"latest","resume":"`+b.ReceiptHandle+`"}`, "ok")
+	require.Equal(t, "c", other.Expect("message").ID)
+	other.Request(`{"type":"unsubscribe","ref":6,"channel":"c"}`, "ok")
+	other.Request(`{"type":"subscribe","ref":7,"channel":"c","from":1}`, "ok")
+	require.Equal(t, "b", other.Expect("message").ID)
 }
 
 // Many publishes may be under way on one socket. Each has its own answer.
@@ -174,7 +174,7 @@ func TestSocketPublishesManyAtATime(t *testing.T) {
 	close(release)
 	answered := map[uint64]string{}
 	for range 200 {
-		p := s.Is("published")
+		p := s.Expect("published")
 		answered[p.Ref] = p.Channel
 	}
 	require.Len(t, answered, 200)
@@ -235,11 +235,11 @@ func TestSocketBadFrames(t *testing.T) {
 			require.Error(t, servertest.CheckClientFrame(t, text), "docs/asyncapi.yaml doesn't allow it either")
 		}
 	}
-	s.Does(subscribeS, "ok")
-	s.Is("message")
+	s.Request(subscribeS, "ok")
+	s.Expect("message")
 	s.Send(subscribeS)
 	s.Fails(1, fault.SlugInvalidSources)
-	s.Does(ping, "pong")
+	s.Request(ping, "pong")
 }
 
 // subscribeTo returns a subscribe.
@@ -259,21 +259,21 @@ func TestSocketOfManySubscriptions(t *testing.T) {
 	}
 	s := h.Dial(servertest.Bearer("good"))
 	for n := range 256 {
-		s.Does(subscribeTo(n), "ok")
+		s.Request(subscribeTo(n), "ok")
 	}
 	s.Send(subscribeTo(256))
 	s.Fails(257, fault.SlugInvalidSources)
 	h.Publish("c200", "a", "1")
-	require.Equal(t, "c200", s.Is("message").Channel)
+	require.Equal(t, "c200", s.Expect("message").Channel)
 
 	few := h.Dial(limited(t, &p, "waits=2"))
 	for n := range 16 {
-		few.Does(subscribeTo(n), "ok")
+		few.Request(subscribeTo(n), "ok")
 	}
 	few.Send(subscribeTo(16))
 	few.Fails(17, fault.SlugTooManyWaits)
-	few.Does(`{"type":"unsubscribe","ref":99,"channel":"c0","subscriber":"s"}`, "ok")
-	few.Does(subscribeTo(17), "ok")
+	few.Request(`{"type":"unsubscribe","ref":99,"channel":"c0","subscriber":"s"}`, "ok")
+	few.Request(subscribeTo(17), "ok")
 	few.Send(subscribeTo(18))
 	few.Fails(19, fault.SlugTooManyWaits)
 }
@@ -295,16 +295,16 @@ func TestSocketAfterReload(t *testing.T) {
 		require.NoError(t, err)
 		h.Server.SetLimits(limits.Limits{Users: users, Addresses: all})
 	}
-	s.Does(ping, "pong")
+	s.Request(ping, "pong")
 	for _, rates := range [][2]string{{"requests=2/h", "off"}, {"off", "requests=2/h"}} {
 		change(rates[0], rates[1])
-		s.Does(ping, "pong")
-		s.Does(ping, "pong")
+		s.Request(ping, "pong")
+		s.Request(ping, "pong")
 		s.Send(ping)
 		s.Fails(9, fault.SlugRateLimited)
 	}
 	change("off", "off")
-	s.Does(ping, "pong")
+	s.Request(ping, "pong")
 	rules, err := access.CompileRules([]access.ChannelRule{{Pattern: "open", Readers: []string{"ann"}}})
 	require.NoError(t, err)
 	subscribe := `{"type":"subscribe","ref":5,"channel":"open","subscriber":"ann"}`
@@ -337,7 +337,7 @@ func TestSocketOpenedDuringReload(t *testing.T) {
 	})
 	p.Known["ann"] = &access.Principal{Kind: access.User, Credential: "ann", Subject: "ann"}
 	s := h.Dial(servertest.Bearer("ann"))
-	s.Does(ping, "pong")
+	s.Request(ping, "pong")
 	s.Send(ping)
 	s.Fails(9, fault.SlugRateLimited)
 }
@@ -348,8 +348,8 @@ func TestSocketLimits(t *testing.T) {
 	h := servertest.Start(t, servertest.Closed(t, &p))
 	few := limited(t, &p, "requests=3/h")
 	s := h.Dial(few)
-	s.Does(ping, "pong")
-	s.Does(ping, "pong")
+	s.Request(ping, "pong")
+	s.Request(ping, "pong")
 	s.Send(ping)
 	f := s.Fails(9, fault.SlugRateLimited)
 	require.Positive(t, f.Problem.RetryAfter)
@@ -392,10 +392,10 @@ func TestSocketLimits(t *testing.T) {
 	}
 
 	bytes := h.Dial(limited(t, &p, "publishedBytes=10/h"))
-	bytes.Does(`{"type":"publish","ref":3,"channel":"c","content":12345678}`, "published")
+	bytes.Request(`{"type":"publish","ref":3,"channel":"c","content":12345678}`, "published")
 	bytes.Send(`{"type":"publish","ref":4,"channel":"c","content":123}`)
 	bytes.Fails(4, fault.SlugRateLimited)
-	bytes.Does(`{"type":"publish","ref":5,"channel":"c","content":1}`, "published")
+	bytes.Request(`{"type":"publish","ref":5,"channel":"c","content":1}`, "published")
 }
 
 // The credential comes in the header, in a frame, or in the query where rules allow it.
@@ -423,25 +423,25 @@ func TestSocketCredentials(t *testing.T) {
 	s.Fails(4, fault.SlugNoCredential)
 	s.Send(authenticate("bad"))
 	s.Fails(7, fault.SlugInvalidCredential)
-	s.Does(authenticate("good"), "ok")
-	s.Does(subscribeS, "ok")
+	s.Request(authenticate("good"), "ok")
+	s.Request(subscribeS, "ok")
 	s.Send(authenticate("other"))
 	s.Fails(7, fault.SlugNotGranted)
-	s.Does(authenticate("again"), "ok")
-	s.Does(authenticate("narrow"), "ok")
+	s.Request(authenticate("again"), "ok")
+	s.Request(authenticate("narrow"), "ok")
 	require.Equal(t, "c", s.Fails(0, fault.SlugNotGranted).Channel, "the subscription has ended")
 	s.Send(subscribeS)
 	s.Fails(1, fault.SlugNotGranted)
-	s.Does(publishC, "published")
+	s.Request(publishC, "published")
 
 	s = h.DialPath("/v1/socket?access_token=good")
-	s.Does(`{"type":"subscribe","ref":1,"channel":"open.c","subscriber":"s"}`, "ok")
+	s.Request(`{"type":"subscribe","ref":1,"channel":"open.c","subscriber":"s"}`, "ok")
 	for _, text := range []string{subscribeS, publishC, ackS(5, "x")} {
 		s.Send(text)
 		s.Fails(wire.RefOf([]byte(text)), fault.SlugTokenInQuery)
 	}
-	s.Does(authenticate("good"), "ok")
-	s.Does(subscribeS, "ok")
+	s.Request(authenticate("good"), "ok")
+	s.Request(subscribeS, "ok")
 
 	h.Do("GET", "/v1/socket", "", servertest.Bearer("bad")).Problem(http.StatusUnauthorized, fault.SlugInvalidCredential)
 	h.Do("GET", "/v1/socket?access_token=good", "", servertest.Bearer("good")).Problem(http.StatusBadRequest,
@@ -460,13 +460,13 @@ func TestSocketCredentialEnds(t *testing.T) {
 	h.Do("PUT", servertest.At, "", servertest.Bearer("first")).With(http.StatusCreated)
 	ended, renewed := h.Dial(servertest.Bearer("first")), h.Dial(servertest.Bearer("first"))
 	for _, s := range []*servertest.Socket{ended, renewed} {
-		s.Does(subscribeS, "ok")
+		s.Request(subscribeS, "ok")
 	}
-	renewed.Does(`{"type":"authenticate","ref":7,"token":"second"}`, "ok")
+	renewed.Request(`{"type":"authenticate","ref":7,"token":"second"}`, "ok")
 	p.Revoke("first")
 	ended.Ends("credential", 4401)
 	h.Do("POST", "/v1/channels/c/messages", `{"content":1}`, servertest.Bearer("second")).With(http.StatusCreated)
-	require.Equal(t, "1", string(renewed.Is("message").Content))
+	require.Equal(t, "1", string(renewed.Expect("message").Content))
 	p.Revoke("second")
 	renewed.Ends("credential", 4401)
 }
@@ -503,8 +503,8 @@ func TestSocketWithoutCredential(t *testing.T) {
 	h = servertest.Start(t, servertest.Closed(t, &anyone, access.ChannelRule{Pattern: "c", Writers: []string{"anonymous"}}),
 		func(s *servertest.Setup) { s.Limits.SocketPatience = time.Hour })
 	s := h.Dial()
-	s.Does(publishC, "published")
-	s.Does(strings.Replace(publishC, ",", ","+strings.Repeat(" ", 20<<10), 1), "published")
+	s.Request(publishC, "published")
+	s.Request(strings.Replace(publishC, ",", ","+strings.Repeat(" ", 20<<10), 1), "published")
 	s = h.Dial()
 	require.NoError(t, s.Conn.Write(t.Context(), websocket.MessageText, []byte(strings.Repeat(" ", 10<<10))))
 	s.Closed(websocket.StatusMessageTooBig)
@@ -516,12 +516,12 @@ func TestSocketEnds(t *testing.T) {
 	h := servertest.Start(t)
 	h.Subscribe("c", "s")
 	s := h.Dial()
-	s.Does(subscribeS, "ok")
+	s.Request(subscribeS, "ok")
 	h.Do("DELETE", servertest.At, "").With(http.StatusNoContent)
 	f := s.Fails(0, fault.SlugNoSubscriber)
 	require.Equal(t, "c s", f.Channel+" "+f.Subscriber)
 	h.Subscribe("c", "s")
-	s.Does(subscribeS, "ok")
+	s.Request(subscribeS, "ok")
 	keys, err := h.Redis.Do(t, "KEYS", h.Prefix+"c.{c}.*").AsStrSlice()
 	require.NoError(t, err)
 	h.Redis.Do(t, append([]string{"DEL"}, keys...)...) // the channel expires
@@ -541,7 +541,7 @@ func TestSocketEnds(t *testing.T) {
 	awaitDraining(h)
 	direct(h, "GET", "/v1/socket").Problem(http.StatusServiceUnavailable, fault.SlugDraining)
 	close(release)
-	s.Is("published")
+	s.Expect("published")
 	s.Ends("drain", websocket.StatusGoingAway)
 	require.NoError(t, <-h.Stopped)
 
@@ -709,14 +709,14 @@ func TestSocketSurvives(t *testing.T) {
 	var s, publisher *servertest.Socket
 	dial := func(to *servertest.Harness) {
 		h, s, publisher = to, to.Dial(), to.Dial()
-		s.Does(subscribeS, "ok")
+		s.Request(subscribeS, "ok")
 	}
 	exchange := func(id string) {
 		t.Helper()
-		publisher.Does(`{"type":"publish","ref":3,"channel":"c","id":"`+id+`","content":1}`, "published")
-		m := s.Is("message")
+		publisher.Request(`{"type":"publish","ref":3,"channel":"c","id":"`+id+`","content":1}`, "published")
+		m := s.Expect("message")
 		require.Equal(t, id, m.ID)
-		s.Does(ackS(4, m.ReceiptHandle), "acked")
+		s.Request(ackS(4, m.ReceiptHandle), "acked")
 	}
 	first := start()
 	first.Subscribe("c", "s")
@@ -730,14 +730,14 @@ func TestSocketSurvives(t *testing.T) {
 		require.NoError(t, <-h.Stopped)
 		next.Publish("c", ids[0], "1") // while the client is away
 		dial(next)
-		require.Equal(t, ids[0], s.Is("message").ID)
+		require.Equal(t, ids[0], s.Expect("message").ID)
 		exchange(ids[1])
 	}
 
 	node.Kill(t)
 	publisher.Send(publishC)
 	publisher.Fails(3, fault.SlugUnavailable)
-	s.Does(ping, "pong")
+	s.Request(ping, "pong")
 	node.Restart(t)
 	end := time.Now().Add(30 * time.Second)
 	for published := false; !published; { // until the connection is made again

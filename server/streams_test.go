@@ -222,9 +222,9 @@ func TestStreamWithoutKey(t *testing.T) {
 			require.NotEqual(t, id, s.lastID)
 		}
 		socket := h.Dial()
-		socket.Does(`{"type":"subscribe","ref":1,"channel":"c","subscriber":"s","resume":"`+id+`"}`, "ok")
-		require.Equal(t, "lost", socket.Is("gap").Reason)
-		require.Equal(t, "a", socket.Is("message").ID)
+		socket.Request(`{"type":"subscribe","ref":1,"channel":"c","subscriber":"s","resume":"`+id+`"}`, "ok")
+		require.Equal(t, "lost", socket.Expect("gap").Reason)
+		require.Equal(t, "a", socket.Expect("message").ID)
 	}
 }
 

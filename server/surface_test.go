@@ -34,12 +34,12 @@ func TestProbes(t *testing.T) {
 	t.Parallel()
 	h := servertest.Start(t)
 	for _, path := range []string{"/livez", "/readyz", "/readyz?verbose"} {
-		h.Do("GET", path, "").Is(200, `{"status":"ok"}`)
-		h.Do("HEAD", path, "").Is(200, "")
+		h.Do("GET", path, "").Expect(200, `{"status":"ok"}`)
+		h.Do("HEAD", path, "").Expect(200, "")
 	}
 	for _, path := range []string{"/healthz", "/healthz?readiness=true"} {
-		h.Do("GET", path, "").Is(200, "ok")
-		h.Do("HEAD", path, "").Is(200, "")
+		h.Do("GET", path, "").Expect(200, "ok")
+		h.Do("HEAD", path, "").Expect(200, "")
 	}
 }
 
@@ -113,12 +113,12 @@ func TestOptions(t *testing.T) {
 		"/v1/info":                  "OPTIONS, GET, HEAD",
 	} {
 		got := h.Do("OPTIONS", path, "")
-		got.Is(http.StatusNoContent, "")
+		got.Expect(http.StatusNoContent, "")
 		require.Equal(t, allow, got.Header.Get("Allow"))
 		require.Empty(t, got.Header.Get("Access-Control-Allow-Origin"))
 	}
 	require.Equal(t, http.StatusNotFound, h.Do("OPTIONS", "/nothing", "").Status)
-	h.Do("HEAD", servertest.At+"/messages", "").Is(http.StatusMethodNotAllowed, "")
+	h.Do("HEAD", servertest.At+"/messages", "").Expect(http.StatusMethodNotAllowed, "")
 }
 
 func TestCORS(t *testing.T) {
@@ -128,7 +128,7 @@ func TestCORS(t *testing.T) {
 	preflight := h.Do("OPTIONS", servertest.At+"/ack", "", servertest.Header{Name: "Origin", Value: mine},
 		servertest.Header{Name: "Access-Control-Request-Method", Value: "POST"},
 		servertest.Header{Name: "Access-Control-Request-Headers", Value: "content-type"})
-	preflight.Is(http.StatusNoContent, "")
+	preflight.Expect(http.StatusNoContent, "")
 	for name, value := range map[string]string{
 		"Origin": mine, "Methods": "OPTIONS, POST",
 		"Headers": "Authorization,Content-Type,X-Request-Id,Traceparent,Tracestate,Baggage,Connect-Protocol-Version,Connect-Timeout-Ms,Grpc-Timeout,X-Grpc-Web,X-User-Agent,Tidemark-Match,Tidemark-Queue,Tidemark-Ticket-Id,Last-Event-Id",

@@ -64,7 +64,7 @@ func (h *Harness) Play(steps ...Exchange) {
 		case s.Answer != "":
 			got.Problem(s.Status, fault.Slug(s.Answer))
 		default:
-			got.Is(s.Status, "")
+			got.Expect(s.Status, "")
 		}
 		if found := handles.FindSubmatch(got.Body); found != nil {
 			handle = string(found[1])

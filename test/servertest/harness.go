@@ -349,8 +349,8 @@ func (a Answer) IsSafe() {
 	require.Equal(a.TB, []string{"same-origin"}, a.Header["Cross-Origin-Resource-Policy"])
 }
 
-// Is checks the status and the body.
-func (a Answer) Is(status int, body string) {
+// Expect checks the status and the body.
+func (a Answer) Expect(status int, body string) {
 	a.TB.Helper()
 	require.Equal(a.TB, body, string(a.Body))
 	require.Equal(a.TB, status, a.Status)

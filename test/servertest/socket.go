@@ -148,19 +148,19 @@ func (s *Socket) Receive() Frame {
 	return f
 }
 
-// Is expects a frame of a type.
-func (s *Socket) Is(kind string) Frame {
+// Expect receives a frame of a type.
+func (s *Socket) Expect(kind string) Frame {
 	s.t.Helper()
 	f := s.Receive()
 	require.Equal(s.t, kind, f.Type, "%+v, %+v", f, f.Problem)
 	return f
 }
 
-// Does sends a frame and expects its answer as the next frame.
-func (s *Socket) Does(text, kind string) Frame {
+// Request sends a frame, and receives its answer as the next frame.
+func (s *Socket) Request(text, kind string) Frame {
 	s.t.Helper()
 	s.Send(text)
-	f := s.Is(kind)
+	f := s.Expect(kind)
 	require.Equal(s.t, wire.RefOf([]byte(text)), f.Ref)
 	return f
 }
@@ -168,7 +168,7 @@ func (s *Socket) Does(text, kind string) Frame {
 // Fails expects the error of a frame, or of a subscription.
 func (s *Socket) Fails(ref uint64, slug fault.Slug) Frame {
 	s.t.Helper()
-	f := s.Is(wire.FrameError)
+	f := s.Expect(wire.FrameError)
 	require.Equal(s.t, slug, f.Problem.Slug(), "%+v", f.Problem)
 	require.Equal(s.t, ref, f.Ref)
 	return f
@@ -177,7 +177,7 @@ func (s *Socket) Fails(ref uint64, slug fault.Slug) Frame {
 // Ends expects the last frame, and a close frame with a code.
 func (s *Socket) Ends(reason string, code websocket.StatusCode) {
 	s.t.Helper()
-	require.Equal(s.t, reason, s.Is(wire.FrameEnd).Reason)
+	require.Equal(s.t, reason, s.Expect(wire.FrameEnd).Reason)
 	s.Closed(code)
 }
 

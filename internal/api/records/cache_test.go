@@ -26,17 +26,17 @@ func TestOddIDsInTheCache(t *testing.T) {
 	}
 	for i, id := range ids {
 		value := fmt.Sprintf(`[%d]`, i)
-		h.Do("PUT", "/v1/cache/author-followers/"+url.PathEscape(id), value).Is(204, "")
-		h.Do("PUT", "/v1/cache/shouts/q="+url.PathEscape(strings.ReplaceAll(id, ":", "::")), `[{"n":`+value+`}]`).Is(
+		h.Do("PUT", "/v1/cache/author-followers/"+url.PathEscape(id), value).Expect(204, "")
+		h.Do("PUT", "/v1/cache/shouts/q="+url.PathEscape(strings.ReplaceAll(id, ":", "::")), `[{"n":`+value+`}]`).Expect(
 			204, "")
 	}
 	for i, id := range ids {
 		got := h.Do("GET", "/v1/cache/author-followers/"+url.PathEscape(id), "")
-		got.Is(200, fmt.Sprintf(`[%d]`, i))
+		got.Expect(200, fmt.Sprintf(`[%d]`, i))
 		require.Equal(t, "application/json", got.Header.Get("Content-Type"))
-		h.Do("GET", "/v1/cache/shouts/q="+url.PathEscape(strings.ReplaceAll(id, ":", "::")), "").Is(200,
+		h.Do("GET", "/v1/cache/shouts/q="+url.PathEscape(strings.ReplaceAll(id, ":", "::")), "").Expect(200,
 			fmt.Sprintf(`[{"n":[%d]}]`, i))
-		h.Do("HEAD", "/v1/cache/author-followers/"+url.PathEscape(id), "").Is(200, "")
+		h.Do("HEAD", "/v1/cache/author-followers/"+url.PathEscape(id), "").Expect(200, "")
 	}
 	kept := 0
 	for key := range h.Keys() {
@@ -102,7 +102,7 @@ func TestPoisonOfTheCache(t *testing.T) {
 		value := `{"bio":"` + strings.Repeat("x", size-len(`{"bio":""}`)) + `"}`
 		require.Equal(t, want, h.Do("PUT", "/v1/cache/author/large", value).Status)
 	}
-	h.Do("DELETE", "/v1/cache/author/large", "").Is(204, "")
+	h.Do("DELETE", "/v1/cache/author/large", "").Expect(204, "")
 	require.Equal(t, before, h.Keys())
 }
 
@@ -116,7 +116,7 @@ func TestManyLargeValues(t *testing.T) {
 	missing := []string{}
 	for i := range 6 {
 		missing = append(missing, fmt.Sprint(i))
-		h.Do("PUT", "/v1/cache/author/"+missing[i], value).Is(204, "")
+		h.Do("PUT", "/v1/cache/author/"+missing[i], value).Expect(204, "")
 	}
 	type many struct {
 		Values []struct{ ID string }

@@ -19,13 +19,13 @@ func TestDamagedValuesOfTheCache(t *testing.T) {
 	for _, broken := range []string{"[\"a\x01b\"]", "[\"a\xffb\"]", `["a]`} {
 		h := servertest.Start(t)
 		const path = "/v1/cache/author-followers/"
-		h.Do("PUT", path+"1", `["abc"]`).Is(204, "")
+		h.Do("PUT", path+"1", `["abc"]`).Expect(204, "")
 		for key := range h.Keys() {
 			h.Redis.Do(t, "SET", key, broken, "KEEPTTL")
 		}
-		h.Do("PUT", path+"2", `["abc"]`).Is(204, "")
+		h.Do("PUT", path+"2", `["abc"]`).Expect(204, "")
 		h.Do("GET", path+"1", "").Problem(http.StatusNotFound, fault.SlugNotCached)
-		h.Do("POST", "/v1/cache/author-followers/get", `{"ids":["1","2"]}`).Is(200,
+		h.Do("POST", "/v1/cache/author-followers/get", `{"ids":["1","2"]}`).Expect(200,
 			`{"values":[{"id":"2","value":["abc"]}],"missing":["1"],"left":[]}`)
 	}
 }

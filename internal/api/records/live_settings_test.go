@@ -86,7 +86,7 @@ func TestLiveSettings(t *testing.T) {
 	setting(h, "LOG_LEVEL", "debug")
 	awaitChange(t, changes, "LOG_LEVEL=debug")
 	awaitChange(t, onlyLogs, "LOG_LEVEL=debug")
-	h.Do("DELETE", "/v1/settings/FEATURE_X", "").Is(204, "")
+	h.Do("DELETE", "/v1/settings/FEATURE_X", "").Expect(204, "")
 	awaitChange(t, changes, "FEATURE_X deleted")
 	h.Publish("settings", "odd", `"no change"`)
 	h.Publish("settings", "foreign", `{"name":"../keys","category":"logging","event":"put"}`)

@@ -44,7 +44,7 @@ func TestLocksThatAreRefused(t *testing.T) {
 		p := h.Do(tt.method, tt.path, tt.body).Problem(400, tt.slug)
 		require.Equal(t, tt.field, p.Field, "%s %s %s", tt.method, tt.path, tt.body)
 	}
-	h.Do("GET", lockPath, "").Is(200, `{"held":false}`)
+	h.Do("GET", lockPath, "").Expect(200, `{"held":false}`)
 }
 
 // TestLocksOfOthers: tokens of other locks, guessed tokens and values from Redis are refused, and grants decide which

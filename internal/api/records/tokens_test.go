@@ -50,12 +50,12 @@ func TestVerifications(t *testing.T) {
 	h := servertest.Start(t)
 	token := issue(h, "ann%2F%7Bx%7D", `{"type":"email_change","data":{"to":"b@example.com", "n":1.50}}`)
 	require.True(t, strings.HasPrefix(token, "tmv_"))
-	take(h, "email_change", token).Is(200, `{"userId":"ann/{x}","data":{"to":"b@example.com","n":1.50}}`)
+	take(h, "email_change", token).Expect(200, `{"userId":"ann/{x}","data":{"to":"b@example.com","n":1.50}}`)
 	take(h, "email_change", token).Problem(404, fault.SlugNoVerification)
 	second := issue(h, "ann", `{"type":"password_reset"}`)
 	named := fmt.Sprintf(`{"type":"password_reset","token":%q,"attempt":"mine"}`, second)
 	for range 2 {
-		h.Do("POST", "/v1/verifications/take", named).Is(200, `{"userId":"ann"}`)
+		h.Do("POST", "/v1/verifications/take", named).Expect(200, `{"userId":"ann"}`)
 	}
 	take(h, "password_reset", second).Problem(404, fault.SlugNoVerification)
 
@@ -103,7 +103,7 @@ func TestOAuthTokens(t *testing.T) {
 		h.Prefix+"oauth_access:{bob}:google").Error())
 	h.Do("GET", bob, "").Problem(501, fault.SlugSealed)
 	for range 2 {
-		h.Do("DELETE", bob, "").Is(204, "")
+		h.Do("DELETE", bob, "").Expect(204, "")
 	}
 	h.Do("GET", bob, "").Problem(404, fault.SlugNoOAuthTokens)
 	require.NotContains(t, h.Logs.Text(t), "plain-")
@@ -117,7 +117,7 @@ func TestOAuthTokens(t *testing.T) {
 	none := servertest.Start(t, onPrefix)
 	none.Do("GET", ann, "").Problem(501, fault.SlugNoKeyset)
 	none.Do("PUT", ann, `{"accessToken":"x"}`).Problem(501, fault.SlugNoKeyset)
-	none.Do("DELETE", ann, "").Is(204, "")
+	none.Do("DELETE", ann, "").Expect(204, "")
 }
 
 // TestSettings: the visible settings of clients, by their permissions.
@@ -132,29 +132,29 @@ func TestSettings(t *testing.T) {
 		t.Helper()
 		return h.Do(method, path, body, servertest.Bearer(who))
 	}
-	as("admin", "PUT", "/v1/settings/LOG_LEVEL", `{"value":"debug"}`).Is(200,
+	as("admin", "PUT", "/v1/settings/LOG_LEVEL", `{"value":"debug"}`).Expect(200,
 		`{"name":"LOG_LEVEL","category":"logging","secret":false}`)
-	as("writer", "PUT", "/v1/settings/SMTP_PASSWORD", `{"value":"hidden"}`).Is(200,
+	as("writer", "PUT", "/v1/settings/SMTP_PASSWORD", `{"value":"hidden"}`).Expect(200,
 		`{"name":"SMTP_PASSWORD","category":"integrations","secret":true}`)
 	as("writer", "PUT", "/v1/settings/LOG_LEVEL", `{"value":"x"}`).Problem(403, fault.SlugNotGranted)
 	as("writer", "GET", "/v1/settings/SMTP_PASSWORD", "").Problem(403, fault.SlugNotGranted)
-	as("reader", "GET", "/v1/settings/SMTP_PASSWORD", "").Is(200,
+	as("reader", "GET", "/v1/settings/SMTP_PASSWORD", "").Expect(200,
 		`{"name":"SMTP_PASSWORD","category":"integrations","secret":true}`)
-	as("admin", "GET", "/v1/settings/SMTP_PASSWORD", "").Is(200,
+	as("admin", "GET", "/v1/settings/SMTP_PASSWORD", "").Expect(200,
 		`{"name":"SMTP_PASSWORD","category":"integrations","secret":true,"value":"hidden"}`)
 	list := `{"settings":[{"name":"LOG_LEVEL","category":"logging","secret":false,"value":"debug"},{"name":"SMTP_PASSWORD","category":"integrations","secret":true}]}`
 	for _, who := range []string{"reader", "admin"} {
-		as(who, "GET", "/v1/settings", "").Is(200, list)
+		as(who, "GET", "/v1/settings", "").Expect(200, list)
 	}
-	as("reader", "GET", "/v1/settings?limit=1", "").Is(200,
+	as("reader", "GET", "/v1/settings?limit=1", "").Expect(200,
 		`{"settings":[{"name":"LOG_LEVEL","category":"logging","secret":false,"value":"debug"}],"cursor":"LOG_LEVEL"}`)
-	as("reader", "GET", "/v1/settings?category=integrations&cursor=LOG_LEVEL", "").Is(200,
+	as("reader", "GET", "/v1/settings?category=integrations&cursor=LOG_LEVEL", "").Expect(200,
 		`{"settings":[{"name":"SMTP_PASSWORD","category":"integrations","secret":true}]}`)
 	for _, query := range []string{"limit=0", "limit=101", "limit=x", "category=x", "category=", "page=1",
 		"limit=1&limit=2", "%zz"} {
 		a := as("reader", "GET", "/v1/settings?"+query, "")
 		if query == "category=" {
-			a.Is(200, list)
+			a.Expect(200, list)
 			continue
 		}
 		a.Problem(400, fault.SlugInvalidQuery)
@@ -163,7 +163,7 @@ func TestSettings(t *testing.T) {
 	as("admin", "GET", "/v1/settings/A%7B", "").Problem(400, fault.SlugInvalidID)
 	as("admin", "GET", "/v1/settings/export", "").Problem(404, fault.SlugNoPath)
 	as("admin", "PUT", "/v1/settings/A", `{}`).Problem(400, fault.SlugInvalidBody)
-	as("writer", "DELETE", "/v1/settings/SMTP_PASSWORD", "").Is(204, "")
+	as("writer", "DELETE", "/v1/settings/SMTP_PASSWORD", "").Expect(204, "")
 	as("reader", "GET", "/v1/settings/SMTP_PASSWORD", "").Problem(404, fault.SlugNoSetting)
 }
 
@@ -174,12 +174,12 @@ func TestBackupOfSettings(t *testing.T) {
 	h.Do("PUT", "/v1/settings/JWT_SECRET", `{"value":"hidden"}`).With(200)
 	h.Do("PUT", "/v1/settings/PUBLIC_KEY", `{"value":"shown\n","secret":false}`).With(200)
 	saved := h.Do("GET", "/v1/settings/export", "").With(200)
-	saved.Is(200,
+	saved.Expect(200,
 		`{"settings":[{"name":"JWT_SECRET","value":"hidden","secret":true},{"name":"PUBLIC_KEY","value":"shown\n","secret":false}]}`)
 	for range 2 {
-		other.Do("POST", "/v1/settings/import", string(saved.Body)).Is(200, `{"imported":2}`)
+		other.Do("POST", "/v1/settings/import", string(saved.Body)).Expect(200, `{"imported":2}`)
 	}
-	other.Do("GET", "/v1/settings/export", "").Is(200, string(saved.Body))
+	other.Do("GET", "/v1/settings/export", "").Expect(200, string(saved.Body))
 	matches(other.Do("GET", "/v1/settings", ""), 200, `\{"name":"JWT_SECRET","category":"auth","secret":true\}`)
 	bad := other.Do("POST", "/v1/settings/import",
 		`{"settings":[{"name":"A","value":""},{"name":"B:","value":""}]}`).Problem(400, fault.SlugInvalidID)

@@ -38,7 +38,7 @@ func TestFetchMany(t *testing.T) {
 	for _, name := range []string{"a", "b", "c"} {
 		h.Subscribe(name, "s")
 	}
-	h.Do("POST", "/v1/fetch", servertest.FetchBody("a", "b", "c")).Is(200, `{"deliveries":[],"problems":[]}`)
+	h.Do("POST", "/v1/fetch", servertest.FetchBody("a", "b", "c")).Expect(200, `{"deliveries":[],"problems":[]}`)
 	h.Do("POST", "/v1/channels/b/messages", `[{"id":"b1","content":{ "n": 1.0 }},{"id":"b2","content":2}]`)
 	h.Do("POST", "/v1/channels/c/messages", `{"id":"c1","content":3}`)
 	d := fetch(strings.Replace(servertest.FetchBody("a", "b", "c"), "{", `{"max":2,"wait":"1m",`, 1))

@@ -187,7 +187,7 @@ func TestTickets(t *testing.T) {
 	require.Equal(t, "/v1/tickets/u", h.Do("POST", "/v1/tickets", `{"id":"u"}`).Header.Get("Location"))
 
 	polls := h.Waiting(t.Context(), 1, "GET /v1/channels/ticket.u/subscribers/player/messages?wait=1m")
-	h.Do("DELETE", "/v1/tickets/u", "").Is(204, "")
+	h.Do("DELETE", "/v1/tickets/u", "").Expect(204, "")
 	require.Equal(t, 404, (<-polls).Status, "a cancelled ticket's poll ends")
 
 	h.Store.Fail(fault.ErrUnavailable)
@@ -266,7 +266,7 @@ func TestReservedChannels(t *testing.T) {
 	require.Equal(t, http.StatusOK, h.Do("GET", ann.ChannelURL, "").Status)
 	next := strings.TrimSuffix(ann.MessagesURL, "messages") + "next"
 	handle := servertest.Decode[client.Delivery](h.Do("POST", next, `{}`)).ReceiptHandle
-	h.Do("POST", strings.TrimSuffix(next, "next")+"ack", `{"receiptHandle":"`+handle+`"}`).Is(204, "")
+	h.Do("POST", strings.TrimSuffix(next, "next")+"ack", `{"receiptHandle":"`+handle+`"}`).Expect(204, "")
 	require.Equal(t, http.StatusOK, h.Do("GET", "/channel/ticket.bob/subscription/polling/player", "").Status)
 }
 

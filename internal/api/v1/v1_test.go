@@ -110,7 +110,7 @@ func TestLongPoll(t *testing.T) {
 			require.Equal(t, 200, got.Status, "%s", got.Body)
 			require.Contains(t, string(got.Body), `{ "for" : "all" }`)
 		}
-		h.Do("POST", servertest.At+"/ack", `{"receiptHandle":"`+h.Fetch("c", "s").ReceiptHandle+`"}`).Is(204, "")
+		h.Do("POST", servertest.At+"/ack", `{"receiptHandle":"`+h.Fetch("c", "s").ReceiptHandle+`"}`).Expect(204, "")
 
 		ctx, cancel := context.WithCancel(t.Context())
 		answers = h.Waiting(ctx, 1, call)
@@ -124,12 +124,12 @@ func TestLongPoll(t *testing.T) {
 		})
 
 		answers = h.Waiting(t.Context(), 1, call)
-		h.Do("DELETE", servertest.At, "").Is(204, "")
+		h.Do("DELETE", servertest.At, "").Expect(204, "")
 		require.Equal(t, 404, (<-answers).Status)
 	}
 	h.Subscribe("c", "s")
-	h.Do("GET", servertest.At+"/messages?wait=20ms", "").Is(200, servertest.Nothing)
-	h.Do("GET", servertest.OldAt+"?timeout=20ms", "").Is(200, `{"channelID":"c","messages":[],"moreMessages":false}`)
+	h.Do("GET", servertest.At+"/messages?wait=20ms", "").Expect(200, servertest.Nothing)
+	h.Do("GET", servertest.OldAt+"?timeout=20ms", "").Expect(200, `{"channelID":"c","messages":[],"moreMessages":false}`)
 }
 
 // TestDescribeInPages follows the cursors.
