@@ -49,8 +49,8 @@ func (s *lookupSubject) owners() {
 	_, err = s.lookup.Owner(s.Ctx(), "x")
 	require.ErrorIs(s.T, err, matchmaking.ErrNoTicket, "the channel isn't a ticket's")
 
-	first, begun := s.reserve("one", ulid.ULID{})
-	require.True(s.T, begun)
+	first, started := s.reserve("one", ulid.ULID{})
+	require.True(s.T, started)
 	require.Equal(s.T, "one", first.Queue)
 	has, err := s.lookup.Owner(s.Ctx(), "x")
 	require.NoError(s.T, err)
@@ -60,13 +60,13 @@ func (s *lookupSubject) owners() {
 	s.Reads(matchmaking.Subscriber, 0, "in-one")
 
 	for _, other := range []ulid.ULID{{}, ulid.Make()} {
-		has, begun = s.reserve("two", other)
-		require.False(s.T, begun, "the channel is in another life than that which is to be replaced")
+		has, started = s.reserve("two", other)
+		require.False(s.T, started, "the channel is in another life than that which is to be replaced")
 		require.Equal(s.T, first, has)
 		s.Reads(matchmaking.Subscriber, 0, "in-one")
 	}
-	second, begun := s.reserve("two", first.Epoch)
-	require.True(s.T, begun)
+	second, started := s.reserve("two", first.Epoch)
+	require.True(s.T, started)
 	require.Equal(s.T, "two", second.Queue)
 	s.Reads(matchmaking.Subscriber, 0)
 	s.Reads("other", 0, "before", "in-one")
@@ -81,7 +81,7 @@ func (s *lookupSubject) owners() {
 }
 
 // reserve reserves the ID for a queue, twice: the repeat finds what the first call did.
-func (s *lookupSubject) reserve(queue string, replaces ulid.ULID) (owner matchmaking.Owner, begun bool) {
+func (s *lookupSubject) reserve(queue string, replaces ulid.ULID) (owner matchmaking.Owner, started bool) {
 	r := matchmaking.Reservation{
 		TicketID: "x", Owner: matchmaking.Owner{Queue: queue, Epoch: ulid.Make()}, Replaces: replaces, TTL: ttl,
 	}

@@ -263,7 +263,7 @@ func exclusion(s *subject) {
 		}
 		last = fence
 	}
-	leave := func() {
+	exit := func() {
 		mu.Lock()
 		defer mu.Unlock()
 		inside--
@@ -276,7 +276,7 @@ func exclusion(s *subject) {
 			for i := 0; i < runs && err == nil; i++ {
 				err = m.Hold(ctx, job, func(_ context.Context, fence uint64) error {
 					enter(fence)
-					defer leave()
+					defer exit()
 					return nil
 				})
 			}

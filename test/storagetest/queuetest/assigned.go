@@ -27,7 +27,7 @@ func (q *Queue) listenAssigned(t *testing.T) <-chan matchmaking.TicketEnd {
 	return ends
 }
 
-func removedIsTold(t *testing.T, q *Queue) {
+func removalIsAnnounced(t *testing.T, q *Queue) {
 	ends := q.listenAssigned(t)
 	q.Add(t, "a", "b")
 	created := q.Get(t, "a").CreateTime
@@ -61,7 +61,7 @@ func removedIsTold(t *testing.T, q *Queue) {
 }
 
 // Listeners are notified once of each assigned ticket, with its assignment unless that is large, and of no others.
-func assignedIsTold(t *testing.T, q *Queue) {
+func assignmentIsAnnounced(t *testing.T, q *Queue) {
 	ends := q.listenAssigned(t)
 	q.Add(t, "a", "b", "c", "d", "e")
 	q.Hold(t, "token", "a", "b", "d", "e")

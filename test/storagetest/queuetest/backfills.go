@@ -412,7 +412,7 @@ func updateReleases(t *testing.T, q *Queue) {
 	require.Empty(t, updated.Tickets)
 	require.Equal(t, []matchmaking.Status{matchmaking.Searching, matchmaking.Pending}, q.statuses(t, "a", "b"),
 		"but not a ticket that was handed out again")
-	require.Equal(t, []string{"+a"}, Told(q.ChangesAfter(t, after, 100).Changes))
+	require.Equal(t, []string{"+a"}, Summaries(q.ChangesAfter(t, after, 100).Changes))
 	require.Empty(t, q.Acknowledge(t, q.AcknowledgeRequest(b.ID)).Tickets)
 }
 

@@ -92,8 +92,8 @@ func release(t *testing.T, q *Queue) {
 
 func sweep(t *testing.T, q *Queue) {
 	q.Add(t, "stays")
-	sweep := func(limit int, told ...string) matchmaking.Swept {
-		swept, err := q.Sweep(t.Context(), q.Name, told, limit)
+	sweep := func(limit int, notified ...string) matchmaking.Swept {
+		swept, err := q.Sweep(t.Context(), q.Name, notified, limit)
 		require.NoError(t, err)
 		return swept
 	}
@@ -128,13 +128,13 @@ func directorsLease(t *testing.T, q *Queue) {
 	q.Add(t, "a")
 	require.ErrorIs(t, claim(1), lease.ErrLost, "no director holds it")
 	require.NoError(t, q.Lead(t.Context(), "one", Shortest))
-	one := q.Fence
-	require.Eventually(t, func() bool { return claim(one) != nil }, storagetest.Patience, Shortest/10)
-	require.ErrorIs(t, claim(one), lease.ErrLost)
+	first := q.Fence
+	require.Eventually(t, func() bool { return claim(first) != nil }, storagetest.Patience, Shortest/10)
+	require.ErrorIs(t, claim(first), lease.ErrLost)
 	require.NoError(t, q.CancelID(t.Context(), "a"))
 	q.Add(t, "b")
 	require.NoError(t, q.Lead(t.Context(), "two", LongTTL))
-	require.ErrorIs(t, claim(one), lease.ErrLost)
+	require.ErrorIs(t, claim(first), lease.ErrLost)
 	require.NoError(t, claim(q.Fence))
 	require.ErrorIs(t, q.KeepLease(t.Context(), "one"), lease.ErrLost)
 	require.ErrorIs(t, q.Resign(t.Context(), "one"), lease.ErrLost)

@@ -26,7 +26,7 @@ func changes(t *testing.T, q *Queue) {
 	q.Hold(t, "token", "b")
 	q.AssignOne(t, "token", "m1", "b")
 	all := q.ChangesAfter(t, start.After, 10)
-	require.Equal(t, []string{"a", "b", "-a"}, Told(all.Changes))
+	require.Equal(t, []string{"a", "b", "-a"}, Summaries(all.Changes))
 	added := *all.Changes[1].Added
 	require.Equal(t, Spec("b"), added.Spec)
 	require.Equal(t, matchmaking.Searching, added.Status)
@@ -45,17 +45,17 @@ func changes(t *testing.T, q *Queue) {
 		require.Equal(t, want, part.Changes[1].Added.Spec)
 	}
 
-	one := q.ChangesAfter(t, start.After, 1)
-	require.Equal(t, []string{"a"}, Told(one.Changes))
-	require.Equal(t, []string{"b", "-a"}, Told(q.ChangesAfter(t, one.After, 10).Changes))
+	page := q.ChangesAfter(t, start.After, 1)
+	require.Equal(t, []string{"a"}, Summaries(page.Changes))
+	require.Equal(t, []string{"b", "-a"}, Summaries(q.ChangesAfter(t, page.After, 10).Changes))
 	none := q.ChangesAfter(t, all.After, 10)
 	require.Empty(t, none.Changes)
 	require.Equal(t, all.After, none.After)
 	require.Equal(t, all.After, q.Whole(t).After)
 }
 
-// told reads changes until there are n, and returns them.
-func told(t *testing.T, f matchmaking.Follower, n int) (found []matchmaking.Change) {
+// collect reads changes until there are n, and returns them.
+func collect(t *testing.T, f matchmaking.Follower, n int) (found []matchmaking.Change) {
 	t.Helper()
 	for len(found) < n {
 		next, err := f.Next(t.Context(), time.Hour)
@@ -73,7 +73,7 @@ func follow(t *testing.T, q *Queue) {
 		Fields: matchmaking.FieldsSearch})
 	defer f.Stop()
 	q.Add(t, "d")
-	added, want := told(t, f, 1)[0].Added, q.Get(t, "d")
+	added, want := collect(t, f, 1)[0].Added, q.Get(t, "d")
 	want.Spec = matchmaking.Spec{SearchFields: want.SearchFields, Statistics: want.Statistics}
 	require.Equal(t, want, *added)
 
@@ -88,7 +88,7 @@ func follow(t *testing.T, q *Queue) {
 	q.undo(t, undone.ID, undone.Attempt)
 	require.NoError(t, q.Resign(t.Context(), "boss"))
 	q.Add(t, "e")
-	require.Equal(t, []string{"+a", "+b", "-a", "undone", "large", "-undone", "e"}, Told(told(t, f, 7)))
+	require.Equal(t, []string{"+a", "+b", "-a", "undone", "large", "-undone", "e"}, Summaries(collect(t, f, 7)))
 
 	require.NoError(t, q.Lead(t.Context(), "other", time.Hour))
 	many := storagetest.Numbered("t", 300)
@@ -96,9 +96,9 @@ func follow(t *testing.T, q *Queue) {
 	for _, id := range many {
 		adding.Go(func() { q.Add(t, id) })
 	}
-	found := told(t, f, len(many))
+	found := collect(t, f, len(many))
 	adding.Wait()
-	require.ElementsMatch(t, many, Told(found))
+	require.ElementsMatch(t, many, Summaries(found))
 	require.True(t,
 		slices.IsSortedFunc(found,
 			func(a, b matchmaking.Change) int { return a.Added.CreateTime.Compare(b.Added.CreateTime) }))
@@ -131,26 +131,26 @@ func watch(t *testing.T, q *Queue) {
 
 // The lease of a queue is granted only if the queue has work.
 func campaign(t *testing.T, q *Queue) {
-	take := func(token string) error { return q.Lead(t.Context(), token, time.Hour) }
-	require.ErrorIs(t, take("a"), matchmaking.ErrQueueIdle)
+	lead := func(token string) error { return q.Lead(t.Context(), token, time.Hour) }
+	require.ErrorIs(t, lead("a"), matchmaking.ErrQueueIdle)
 	q.Add(t, "x")
-	require.NoError(t, take("a"))
+	require.NoError(t, lead("a"))
 	first := q.Fence
-	require.NoError(t, take("a"))
+	require.NoError(t, lead("a"))
 	require.Equal(t, first, q.Fence)
-	require.ErrorIs(t, take("b"), lease.ErrHeld)
+	require.ErrorIs(t, lead("b"), lease.ErrHeld)
 	q.Hold(t, "a.1", "x")
 	o := q.AssignOne(t, "a.1", "m1", "x")
-	require.ErrorIs(t, take("b"), lease.ErrHeld)
+	require.ErrorIs(t, lead("b"), lease.ErrHeld)
 	require.NoError(t, q.Resign(t.Context(), "a"))
-	require.NoError(t, take("b"), "an assignment is on its way")
+	require.NoError(t, lead("b"), "an assignment is on its way")
 	require.Greater(t, q.Fence, first)
 	second := q.Fence
 	require.NoError(t, q.Delivered(t.Context(), q.Name, o.Entries))
-	require.NoError(t, take("b"), "a repeat, whose first reply was lost, finds the lease")
+	require.NoError(t, lead("b"), "a repeat, whose first reply was lost, finds the lease")
 	require.Equal(t, second, q.Fence)
 	require.NoError(t, q.Resign(t.Context(), "b"))
-	require.ErrorIs(t, take("a"), matchmaking.ErrQueueIdle)
+	require.ErrorIs(t, lead("a"), matchmaking.ErrQueueIdle)
 }
 
 func snapshot(t *testing.T, q *Queue) {
@@ -178,7 +178,7 @@ func snapshot(t *testing.T, q *Queue) {
 	require.Empty(t, q.ChangesAfter(t, s.After, 10).Changes)
 }
 
-func releaseIsTold(t *testing.T, q *Queue) {
+func releaseIsChange(t *testing.T, q *Queue) {
 	q.Add(t, "a", "b", "c")
 	require.NoError(t, q.Lead(t.Context(), "boss", time.Hour))
 	after := q.Whole(t).After
@@ -186,7 +186,7 @@ func releaseIsTold(t *testing.T, q *Queue) {
 	q.Hold(t, "rival.1", "b", "c")
 	require.NoError(t, q.Release(t.Context(), q.Name, q.ClaimToken(), []string{"a", "b"}))
 	require.NoError(t, q.Release(t.Context(), q.Name, "rival.1", []string{"a", "b"}))
-	require.Equal(t, []string{"+b"}, Told(q.ChangesAfter(t, after, 10).Changes),
+	require.Equal(t, []string{"+b"}, Summaries(q.ChangesAfter(t, after, 10).Changes),
 		"the director knows what it does itself")
 }
 

@@ -87,8 +87,8 @@ func (q *Queue) Expires(t testing.TB, id string) {
 		Shortest/10)
 }
 
-// gone expects a ticket not to exist.
-func (q *Queue) gone(t testing.TB, id string) {
+// requireNoTicket expects a ticket not to exist.
+func (q *Queue) requireNoTicket(t testing.TB, id string) {
 	t.Helper()
 	require.ErrorIs(t, storagetest.ErrorOf(q.Ticket(t.Context(), q.Name, id)), matchmaking.ErrNoTicket)
 }
@@ -221,9 +221,9 @@ func (q *Queue) Whole(t testing.TB) matchmaking.Snapshot {
 	return found
 }
 
-// Told returns changes in short form: the ID of an added ticket, after a dash if it was cancelled, after a plus if it
+// Summaries returns changes in short form: the ID of an added ticket, after a dash if it was cancelled, after a plus if it
 // was released.
-func Told(changes []matchmaking.Change) []string {
+func Summaries(changes []matchmaking.Change) []string {
 	var found []string
 	for _, c := range changes {
 		switch {
@@ -269,7 +269,7 @@ func (q *Queue) Picture(t testing.TB, ids ...string) Picture {
 	require.NoError(t, err)
 	state.Now, state.OldestWait, state.Conflicts = time.Time{}, 0, 0
 	p := Picture{State: state, Tickets: map[string]matchmaking.Ticket{},
-		Changes: Told(q.ChangesAfter(t, "0-0", 1000).Changes)}
+		Changes: Summaries(q.ChangesAfter(t, "0-0", 1000).Changes)}
 	for _, id := range ids {
 		found, err := q.Ticket(t.Context(), q.Name, id)
 		if !errors.Is(err, matchmaking.ErrNoTicket) {

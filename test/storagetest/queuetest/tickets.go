@@ -40,7 +40,7 @@ func create(t *testing.T, q *Queue) {
 	require.Equal(t, made, again, "a repeat gives the ticket as it was made first")
 
 	require.Equal(t, 1, q.counts(t).Searching)
-	require.Equal(t, []string{"a"}, Told(q.ChangesAfter(t, "0-0", 10).Changes), "the repeat is no change")
+	require.Equal(t, []string{"a"}, Summaries(q.ChangesAfter(t, "0-0", 10).Changes), "the repeat is no change")
 
 	owned := q.Request("b")
 	owned.Owner = "ann"
@@ -88,12 +88,12 @@ func createAtOnce(t *testing.T, q *Queue) {
 
 	for id := range made {
 		r := q.Request("again-" + id)
-		for _, leave := range []func() error{
+		for _, end := range []func() error{
 			func() error { return storagetest.ErrorOf2(q.Create(t.Context(), r)) },
 			func() error { return q.CancelID(t.Context(), id) },
 			func() error { return storagetest.ErrorOf(q.Undo(t.Context(), q.Name, r.ID, r.Attempt)) },
 		} {
-			g.Go(func() error { return storagetest.Ignoring(leave(), matchmaking.ErrUndone) })
+			g.Go(func() error { return storagetest.Ignoring(end(), matchmaking.ErrUndone) })
 		}
 	}
 	require.NoError(t, g.Wait())
@@ -125,7 +125,7 @@ func createFindsATicketInEveryStatus(t *testing.T, q *Queue) {
 	}, matched.Assignment)
 	require.NotContains(t, q.ClaimIDs(t, "other").IDs, "expired",
 		"what has expired can't be claimed before it is swept")
-	q.gone(t, "nobody")
+	q.requireNoTicket(t, "nobody")
 	require.ErrorIs(t, storagetest.ErrorOf(q.Ticket(t.Context(), "elsewhere", "searching")), matchmaking.ErrNoTicket)
 }
 
@@ -163,8 +163,8 @@ func cancel(t *testing.T, q *Queue) {
 	require.Equal(t, matchmaking.Cancelled, q.Status(t, "b"))
 	require.Equal(t, Spec("b"), q.Get(t, "b").Spec)
 	require.Equal(t, matchmaking.QueueState{Pending: 1, Cancelled: 2}, q.counts(t))
-	require.Equal(t, []string{"a", "b", "c", "-a", "-b"}, Told(q.ChangesAfter(t, "0-0", 10).Changes))
-	q.gone(t, "nobody")
+	require.Equal(t, []string{"a", "b", "c", "-a", "-b"}, Summaries(q.ChangesAfter(t, "0-0", 10).Changes))
+	q.requireNoTicket(t, "nobody")
 
 	q.AssignOne(t, "token", "m1", "c")
 	before := q.Picture(t, "c")
@@ -227,7 +227,7 @@ func deleteTicket(t *testing.T, q *Queue) {
 	}
 	require.Equal(t, matchmaking.Cancelled, q.Status(t, "waiting"))
 	require.Equal(t, matchmaking.Cancelled, q.Status(t, "held"))
-	q.gone(t, "assigned")
+	q.requireNoTicket(t, "assigned")
 	require.Equal(t, matchmaking.MatchFound, q.Status(t, "other"))
 	require.Equal(t, matchmaking.QueueState{Outgoing: outgoing, Matched: 2, Cancelled: 2}, q.counts(t),
 		"its message is still sent")

@@ -32,7 +32,7 @@ func undo(t *testing.T, q *Queue) {
 	for range 2 {
 		require.False(t, q.undo(t, "a", second.Attempt))
 	}
-	q.gone(t, "a")
+	q.requireNoTicket(t, "a")
 	require.Equal(t, matchmaking.QueueState{}, q.counts(t))
 	require.ErrorIs(t, storagetest.ErrorOf2(q.Create(t.Context(), second)), fault.ErrUnavailable,
 		"a copy of it that was on its way")
@@ -51,7 +51,7 @@ func undoComesFirst(t *testing.T, q *Queue) {
 	for _, r := range late {
 		require.ErrorIs(t, storagetest.ErrorOf2(q.Create(t.Context(), r)), fault.ErrUnavailable)
 	}
-	q.gone(t, "a")
+	q.requireNoTicket(t, "a")
 
 	made, created := q.make(t, q.Request("a"))
 	require.True(t, created)
