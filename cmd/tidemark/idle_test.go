@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"math"
 	"strconv"
 	"strings"
@@ -146,17 +145,5 @@ func redisTime(t *testing.T, n *redistest.Node) time.Time {
 // idleCalls counts the calls of commands that a queue may cost. Scripts run no such commands.
 func idleCalls(t *testing.T, n *redistest.Node) int {
 	t.Helper()
-	stats, err := n.Do(t, "INFO", "commandstats").ToString()
-	require.NoError(t, err)
-	calls := 0
-	for _, command := range idleCommands {
-		_, after, found := strings.Cut(stats, fmt.Sprintf("cmdstat_%s:calls=", command))
-		if found {
-			number, _, _ := strings.Cut(after, ",")
-			count, err := strconv.Atoi(number)
-			require.NoError(t, err)
-			calls += count
-		}
-	}
-	return calls
+	return n.Calls(t, idleCommands...)
 }

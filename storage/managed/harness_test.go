@@ -17,6 +17,8 @@ import (
 	"github.com/redis/rueidis"
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
+
+	"github.com/tidemark-dev/tidemark/test/redistest"
 )
 
 // If these are set, the test binary runs as a service that can be killed.
@@ -167,10 +169,10 @@ func requireKept(t *testing.T, client rueidis.Client) {
 func awaitWritten(t *testing.T, client rueidis.Client) {
 	t.Helper()
 	for {
-		info, err := client.Do(t.Context(), client.B().Info().Section("persistence").Build()).ToString()
+		info, err := redistest.Numbers(t.Context(), client, "persistence")
 		require.NoError(t, err)
-		require.Contains(t, info, "aof_buffer_length:")
-		if strings.Contains(info, "aof_buffer_length:0\r\n") {
+		require.Contains(t, info, "aof_buffer_length")
+		if info["aof_buffer_length"] == 0 {
 			return
 		}
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"log/slog"
 	"net"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -108,15 +107,7 @@ func TestFailoversOfACluster(t *testing.T) {
 // awaitAsked waits until a server has been asked for its history twice more: what it had before is known then.
 func awaitAsked(t *testing.T, n *redistest.Node) {
 	t.Helper()
-	asked := func() int {
-		text, err := n.Do(t, "INFO", "commandstats").ToString()
-		require.NoError(t, err)
-		_, rest, _ := strings.Cut(text, "cmdstat_info:calls=")
-		digits, _, _ := strings.Cut(rest, ",")
-		calls, err := strconv.Atoi(digits)
-		require.NoError(t, err)
-		return calls
-	}
+	asked := func() int { return n.Calls(t, "info") }
 	looks, before := 0, asked()
 	storetest.WaitFor(t, "the histories to be read", func() bool {
 		looks++

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"testing"
 
 	"golang.org/x/sync/errgroup"
@@ -204,9 +203,9 @@ func (c *ClusterNodes) FailoverThatLoses(t testing.TB, slot uint16, write func()
 	t.Helper()
 	killed = c.Owner(t, slot)
 	replica := c.Replica(t, slot)
-	written := killed.replicationOffset(t, "master_repl_offset")
+	written := int(killed.Numbers(t, "replication")["master_repl_offset"])
 	await(t, "the replica of slot "+strconv.Itoa(int(slot))+" to have all writes", func(context.Context) error {
-		if has := replica.replicationOffset(t, "slave_repl_offset"); has < written {
+		if has := int(replica.Numbers(t, "replication")["slave_repl_offset"]); has < written {
 			return fmt.Errorf("it has %d of %d bytes", has, written)
 		}
 		return nil
@@ -221,22 +220,6 @@ func (c *ClusterNodes) FailoverThatLoses(t testing.TB, slot uint16, write func()
 	promoted = c.awaitPromotion(t, slot, killed)
 	c.AwaitOK(t)
 	return killed, promoted
-}
-
-// replicationOffset returns a number of INFO replication.
-func (n *Node) replicationOffset(t testing.TB, field string) int64 {
-	t.Helper()
-	text, err := n.Do(t, "INFO", "replication").ToString()
-	if err != nil {
-		t.Fatalf("redistest: read the replication of %s: %v", n.Addr(), err)
-	}
-	_, after, _ := strings.Cut(text, field+":")
-	number, _, _ := strings.Cut(after, "\r\n")
-	offset, err := strconv.ParseInt(number, 10, 64)
-	if err != nil {
-		t.Fatalf("redistest: read %s of %s: %v", field, n.Addr(), err)
-	}
-	return offset
 }
 
 // Switchover promotes a replica of a slot's primary without loss. The old primary becomes its replica.

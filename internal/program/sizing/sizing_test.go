@@ -3,7 +3,6 @@ package sizing_test
 import (
 	"fmt"
 	"log/slog"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -91,13 +90,7 @@ func fill(t *testing.T, l sizing.Load) (bytes float64) {
 func used(t *testing.T, nodes []*redistest.Node) (sum float64) {
 	t.Helper()
 	for _, n := range nodes {
-		text, err := n.Do(t, "INFO", "memory").ToString()
-		require.NoError(t, err)
-		_, rest, _ := strings.Cut(text, "used_memory:")
-		line, _, _ := strings.Cut(rest, "\r")
-		bytes, err := strconv.ParseFloat(line, 64)
-		require.NoError(t, err)
-		sum += bytes
+		sum += n.Numbers(t, "memory")["used_memory"]
 	}
 	return sum
 }

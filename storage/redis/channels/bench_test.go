@@ -87,7 +87,7 @@ func BenchmarkPublishEach(b *testing.B) {
 		`","queue":"duel","connection":"127.0.0.1:7777","team":0}`)
 	n := 0
 	b.ReportAllocs()
-	mine, redisBefore := cpuTime(b), redisUse(b, node)
+	mine, redisBefore := cpuTime(b), node.CPU(b)
 	for b.Loop() {
 		requests := make([]channel.PublishRequest, together)
 		for i := range requests {
@@ -103,7 +103,7 @@ func BenchmarkPublishEach(b *testing.B) {
 	}
 	per := func(total time.Duration) float64 { return float64(total.Nanoseconds()) / 1000 / float64(n) }
 	b.ReportMetric(per(cpuTime(b)-mine), "cpu-us/op")
-	b.ReportMetric(per(redisUse(b, node)-redisBefore), "redis-us/op")
+	b.ReportMetric(per(node.CPU(b)-redisBefore), "redis-us/op")
 }
 
 // BenchmarkPositions reads the positions of 256 channels, as the backstop of waiting does. All figures are for one
@@ -134,20 +134,4 @@ func BenchmarkPositions(b *testing.B) {
 	b.ReportMetric(float64((cpuTime(b)-mine).Nanoseconds())/1000/float64(n), "cpu-us/channel")
 	b.ReportMetric(float64(after.TotalAlloc-before.TotalAlloc)/float64(n), "B/channel")
 	b.ReportMetric(float64(after.Mallocs-before.Mallocs)/float64(n), "allocs/channel")
-}
-
-// redisUse returns the CPU time that a Redis has used.
-func redisUse(b *testing.B, node *redistest.Node) time.Duration {
-	b.Helper()
-	text, err := node.Do(b, "INFO", "cpu").ToString()
-	require.NoError(b, err)
-	var total time.Duration
-	for _, field := range []string{"used_cpu_sys:", "used_cpu_user:"} {
-		_, after, _ := strings.Cut(text, "\r\n"+field)
-		seconds, _, _ := strings.Cut(after, "\r\n")
-		use, err := time.ParseDuration(seconds + "s")
-		require.NoError(b, err)
-		total += use
-	}
-	return total
 }

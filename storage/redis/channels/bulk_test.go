@@ -306,15 +306,7 @@ func TestLargeFetchOfMessagesThatGrow(t *testing.T) {
 			Drafts: []channel.Draft{draft}})
 		require.NoError(t, err)
 	}
-	sent := func() int {
-		info, err := n.Do(t, "INFO", "stats").ToString()
-		require.NoError(t, err)
-		_, text, _ := strings.Cut(info, "total_net_output_bytes:")
-		text, _, _ = strings.Cut(text, "\r\n")
-		bytes, err := strconv.Atoi(text)
-		require.NoError(t, err)
-		return bytes
-	}
+	sent := func() int { return int(n.Numbers(t, "stats")["total_net_output_bytes"]) }
 	before := sent()
 	const answered = 2 << 20
 	b, err := s.Fetch(t.Context(), channel.FetchRequest{Channel: "x", Subscriber: reader, Max: 1000, MaxBytes: answered,

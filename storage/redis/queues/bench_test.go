@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -25,19 +24,6 @@ func newBenchHall(b *testing.B) (*hall, *redistest.Node) {
 	return newHall(b, conn, node.Client()), node
 }
 
-// info returns a numeric field of Redis's INFO.
-func info(b testing.TB, node *redistest.Node, section, field string) float64 {
-	b.Helper()
-	text, err := node.Do(b, "INFO", section).ToString()
-	require.NoError(b, err)
-	_, after, found := strings.Cut(text, "\n"+field+":")
-	require.True(b, found, field)
-	value, _, _ := strings.Cut(after, "\r")
-	n, err := strconv.ParseFloat(value, 64)
-	require.NoError(b, err)
-	return n
-}
-
 // BenchmarkQueueTicket moves tickets of 1,024 players through the queue: creation, read by the director, assignment in
 // pairs under its lease, and delivery. It reports the cost of a ticket for Redis.
 func BenchmarkQueueTicket(b *testing.B) {
@@ -50,7 +36,9 @@ func BenchmarkQueueTicket(b *testing.B) {
 	for i := range b.N {
 		done["t"+strconv.Itoa(i)] = make(chan struct{})
 	}
-	cpu := func() float64 { return info(b, node, "cpu", "used_cpu_user") + info(b, node, "cpu", "used_cpu_sys") }
+	cpu := func() float64 {
+		return node.Numbers(b, "cpu")["used_cpu_user"] + node.Numbers(b, "cpu")["used_cpu_sys"]
+	}
 	before := cpu()
 	b.ResetTimer()
 	ctx, stop := context.WithCancel(b.Context())
@@ -110,7 +98,7 @@ func BenchmarkQueueMemory(b *testing.B) {
 	for b.Loop() {
 		h, node := newBenchHall(b)
 		h.Add(b, "first")
-		before := info(b, node, "memory", "used_memory")
+		before := node.Numbers(b, "memory")["used_memory"]
 		var g errgroup.Group
 		g.SetLimit(256)
 		for i := range tickets {
@@ -128,10 +116,10 @@ func BenchmarkQueueMemory(b *testing.B) {
 				break
 			}
 		}
-		whole := info(b, node, "memory", "used_memory")
+		whole := node.Numbers(b, "memory")["used_memory"]
 		require.NoError(b, h.do(b, "XTRIM", h.k().changes(), "MINID", "~", after).Error())
 		b.ReportMetric((whole-before)/tickets, "with-changes-B/ticket")
-		b.ReportMetric((info(b, node, "memory", "used_memory")-before)/tickets, "B/ticket")
+		b.ReportMetric((node.Numbers(b, "memory")["used_memory"]-before)/tickets, "B/ticket")
 	}
 }
 

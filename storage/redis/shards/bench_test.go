@@ -3,7 +3,6 @@ package shards_test
 import (
 	"fmt"
 	"regexp"
-	"strconv"
 	"testing"
 	"time"
 
@@ -50,25 +49,12 @@ func BenchmarkScripts(b *testing.B) {
 		},
 	} {
 		b.Run(name, func(b *testing.B) {
-			n, before := 0, used(b, node)
+			n, before := 0, node.CPU(b).Seconds()
 			for b.Loop() {
 				require.NoError(b, do(n))
 				n++
 			}
-			b.ReportMetric((used(b, node)-before)*1e6/float64(n), "redis-cpu-us/op")
+			b.ReportMetric((node.CPU(b).Seconds()-before)*1e6/float64(n), "redis-cpu-us/op")
 		})
 	}
-}
-
-// used returns the CPU time of Redis, in seconds.
-func used(b *testing.B, node *redistest.Node) (seconds float64) {
-	b.Helper()
-	stats, err := node.Do(b, "INFO", "cpu").ToString()
-	require.NoError(b, err)
-	for _, m := range cpu.FindAllStringSubmatch(stats, -1) {
-		value, err := strconv.ParseFloat(m[1], 64)
-		require.NoError(b, err)
-		seconds += value
-	}
-	return seconds
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"log/slog"
 	"strconv"
-	"strings"
 	"testing"
 	"time"
 
@@ -54,11 +53,7 @@ func Set(t *testing.T, n *redistest.Node, parameter, value string) {
 func FillUp(t *testing.T, n *redistest.Node) {
 	t.Helper()
 	require.NoError(t, n.Do(t, "SETRANGE", "ballast", strconv.Itoa(16<<20), "x").Error())
-	text, err := n.Do(t, "INFO", "memory").ToString()
-	require.NoError(t, err)
-	_, rest, _ := strings.Cut(text, "used_memory:")
-	used, err := strconv.Atoi(strings.TrimSpace(rest[:strings.IndexByte(rest, '\n')]))
-	require.NoError(t, err)
+	used := int(n.Numbers(t, "memory")["used_memory"])
 	Set(t, n, "maxmemory-policy", "noeviction")
 	Set(t, n, "maxmemory", strconv.Itoa(used-8<<20))
 	require.ErrorContains(t, n.Do(t, "SET", "one", "more").Error(), "OOM")

@@ -1,9 +1,8 @@
 package storetest
 
 import (
-	"regexp"
 	"slices"
-	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -35,13 +34,11 @@ func NewMeter(t testing.TB, o redistest.Options) *Meter {
 // connections.
 func (m *Meter) Stats(t testing.TB) map[string]int {
 	t.Helper()
-	text, err := m.Node.Do(t, "INFO", "commandstats").ToString()
-	require.NoError(t, err)
 	counts := map[string]int{}
-	for _, found := range regexp.MustCompile(`(?m)^cmdstat_([^:]+):calls=(\d+)`).FindAllStringSubmatch(text, -1) {
-		n, err := strconv.Atoi(found[2])
-		require.NoError(t, err)
-		counts[found[1]] = n
+	for field, calls := range m.Node.Numbers(t, "commandstats") {
+		if command, ok := strings.CutPrefix(field, "cmdstat_"); ok {
+			counts[command] = int(calls)
+		}
 	}
 	for _, other := range []string{"config|resetstat", "info", "hello", "client|setinfo", "ping"} {
 		delete(counts, other)
