@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -38,7 +40,7 @@ func (s *stage) attack(attackers int, d time.Duration, attacker func(ctx context
 		running.Wait()
 		close(done)
 	}()
-	for pace.Sleep(ctx, checkEvery) && !isClosed(done) {
+	for pace.Sleep(ctx, checkEvery) && !closed(done) {
 		if now := s.resident(); now > endurance {
 			s.complain("the attack was stopped when a service used %d MB of memory", now/miB)
 			cancel()
@@ -48,13 +50,105 @@ func (s *stage) attack(attackers int, d time.Duration, attacker func(ctx context
 	s.Must(errors.Join(errs...))
 }
 
-func isClosed(c <-chan struct{}) bool {
+func closed(c <-chan struct{}) bool {
 	select {
 	case <-c:
 		return true
 	default:
 		return false
 	}
+}
+
+// attackAgain runs attackers concurrently for attackTime. Each calls do again and again, with pauses.
+func (s *stage) attackAgain(attackers int, do func(ctx context.Context, number int)) {
+	s.attack(attackers, attackTime, func(ctx context.Context, number int) error {
+		for pace.Sleep(ctx, checkEvery) {
+			do(ctx, number)
+		}
+		return nil
+	})
+}
+
+// answers counts the answers to the requests of an attack.
+type answers struct {
+	mu       sync.Mutex
+	statuses map[int]int // 0: no answer
+	bytes    int64       // of successful ones
+}
+
+func (a *answers) add(got answer, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.statuses[got.status]++
+	if err == nil {
+		a.bytes += got.size
+	}
+}
+
+// succeeded returns how many requests were answered with 200, and how many were refused or broke.
+func (a *answers) succeeded() (yes, no int) {
+	for status, n := range a.statuses {
+		if status == http.StatusOK {
+			yes += n
+		} else {
+			no += n
+		}
+	}
+	return yes, no
+}
+
+// barrage is requests that clients send one after the other for some time.
+type barrage struct {
+	clients int
+	limit   time.Duration
+	next    func(client, n int) request
+	enough  func(err error) bool           // whether a client ends after a request; nil: it doesn't
+	pause   func(status int) time.Duration // after a request that was refused or broke; nil: none
+}
+
+// send sends the requests.
+func (b barrage) send(s *stage) *answers {
+	all := &answers{statuses: map[int]int{}}
+	s.attack(b.clients, b.limit, func(ctx context.Context, client int) error {
+		for n := 0; ctx.Err() == nil; n++ {
+			a, err := s.send(ctx, b.next(client, n))
+			if ctx.Err() == nil {
+				all.add(a, err)
+			}
+			if b.enough != nil && b.enough(err) {
+				return nil
+			}
+			if err != nil && b.pause != nil {
+				pace.Sleep(ctx, b.pause(a.status)) // the loop checks ctx
+			}
+		}
+		return nil
+	})
+	return all
+}
+
+// floodPause is how long an attacker waits after an answer 429: it runs on the cores of the service.
+const floodPause = 5 * time.Millisecond
+
+// repeat sends these requests in turn on each of the attacker's connections, and records how many were answered with
+// which status.
+func (s *stage) repeat(requests ...request) {
+	all := barrage{
+		clients: costlyClients, limit: attackTime,
+		next: func(_, n int) request { return requests[n%len(requests)] },
+		pause: func(status int) time.Duration {
+			if status == http.StatusTooManyRequests {
+				return floodPause
+			}
+			return 0
+		},
+	}.send(s)
+	delete(all.statuses, 0) // the service may break connections
+	var texts []string
+	for _, status := range slices.Sorted(maps.Keys(all.statuses)) {
+		texts = append(texts, fmt.Sprintf("%d with %d", all.statuses[status], status))
+	}
+	s.note("requests were answered: %s", strings.Join(texts, ", "))
 }
 
 // resident returns the largest resident memory of any service.
@@ -142,7 +236,7 @@ func (s *stage) prepare(n int, next func(n int) request) {
 	s.Must(making.Wait())
 }
 
-// prepareOne is prepare for one request.
+// prepareOne is prepare for a single request.
 func (s *stage) prepareOne(r request) { s.prepare(1, func(int) request { return r }) }
 
 // prepareChannel subscribes readers to a channel, and publishes messages of a size.

@@ -81,7 +81,7 @@ func (s *streamer) readSocket(ctx context.Context, server int) (failed, err erro
 			pace.Sleep(ctx, 4*checkEvery) // until a load balancer knows that the server drains, which refuses the next one
 			return nil, nil
 		}
-		if failed, err := opened.take(ctx, &f); failed != nil || err != nil {
+		if failed, err := opened.handle(ctx, &f); failed != nil || err != nil {
 			return failed, err
 		}
 	}
@@ -113,8 +113,8 @@ func (o *socket) receive(ctx context.Context) (f serverFrame, err error) {
 	return f, json.Unmarshal(text, &f)
 }
 
-// take takes a frame. failed and err are those of read.
-func (o *socket) take(ctx context.Context, f *serverFrame) (failed, err error) {
+// handle handles a frame. failed and err are those of read.
+func (o *socket) handle(ctx context.Context, f *serverFrame) (failed, err error) {
 	switch f.Type {
 	case wire.FrameMessage:
 		return o.message(ctx, f)
@@ -135,7 +135,7 @@ func (o *socket) take(ctx context.Context, f *serverFrame) (failed, err error) {
 	return nil, nil
 }
 
-// message takes a message, and acknowledges some of them.
+// message handles a message, and acknowledges some of them.
 func (o *socket) message(ctx context.Context, f *serverFrame) (failed, err error) {
 	delivered, err := deliveredMessage(&f.Message)
 	if err != nil {

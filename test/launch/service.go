@@ -68,7 +68,7 @@ func New(ctx context.Context, o Options) (*Service, error) {
 	s := &Service{name: o.Name, restart: o.Restart}
 	addresses := []*string{&s.HTTP, &s.GRPC, &s.Admin}
 	for i, flag := range o.Listen {
-		address, err := freeAddress(ctx)
+		address, err := FreeAddress(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -97,8 +97,8 @@ var nextPort atomic.Int64
 
 func init() { nextPort.Store(rand.Int64N(portCount)) } //nolint:gosec // no secret
 
-// freeAddress returns an address that is free.
-func freeAddress(ctx context.Context) (string, error) {
+// FreeAddress returns an address that is free.
+func FreeAddress(ctx context.Context) (string, error) {
 	var config net.ListenConfig
 	var last error
 	for range 100 {
@@ -183,7 +183,7 @@ func (s *Service) OK(ctx context.Context, path string) bool {
 func (s *Service) Await(ctx context.Context, path string) error {
 	for !s.OK(ctx, path) {
 		if !s.restart && !s.Alive() {
-			return fmt.Errorf("%s ended before it answered %s", s.name, path)
+			return fmt.Errorf("%s ended before it answered %s: %s", s.name, path, process.LastLines(s.Log(), 5))
 		}
 		if !pace.Sleep(ctx, checkEvery) {
 			return s.unanswered(path, ctx.Err())
@@ -228,27 +228,16 @@ func (s *Service) Resident() int {
 	return stat.RSS * os.Getpagesize()
 }
 
-// metrics returns the text of the metrics.
-func (s *Service) metrics(ctx context.Context) ([]byte, error) {
+// Metrics returns the text of the metrics.
+func (s *Service) Metrics(ctx context.Context) ([]byte, error) {
 	a, err := load.Once(ctx, s.Admin, load.Request("GET", "/metrics", ""))
 	return a.Body, err
-}
-
-// MetricLines returns how many lines of the metrics contain a text.
-func (s *Service) MetricLines(ctx context.Context, text string) (n int, err error) {
-	all, err := s.metrics(ctx)
-	for line := range bytes.Lines(all) {
-		if bytes.Contains(line, []byte(text)) {
-			n++
-		}
-	}
-	return n, err
 }
 
 // Labelled returns the numbers of a metric by one of its labels. They are sums over the other labels. The number of a
 // metric without labels is that of the label "".
 func (s *Service) Labelled(ctx context.Context, name, label string) (map[string]float64, error) {
-	all, err := s.metrics(ctx)
+	all, err := s.Metrics(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -2,7 +2,6 @@ package load
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -13,9 +12,6 @@ import (
 // Marker ends each message that a [Crowd] is sent. It has no character that an encoding escapes, and its first one only
 // once.
 const Marker = "Z-message-ends"
-
-// ErrNoCrowd means that this system has no epoll.
-var ErrNoCrowd = errors.New("many connections are only measured on Linux")
 
 // Step is a part of the opening of a connection: bytes to be sent, and a text in the answer that is waited for.
 type Step struct {

@@ -70,7 +70,7 @@ func (c *Crowd) Open(ctx context.Context, n int, steps func(i int) []Step) error
 	return errors.Join(group.Wait(), ctx.Err())
 }
 
-// open opens a connection, and takes its steps while its socket still blocks.
+// open opens a connection, and performs its steps while its socket still blocks.
 func (c *Crowd) open(i int, steps []Step) error {
 	m := c.members[i]
 	fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
@@ -87,7 +87,7 @@ func (c *Crowd) open(i int, steps []Step) error {
 		syscall.Connect(fd, &syscall.SockaddrInet4{Addr: c.server.Addr().As4(), Port: int(c.server.Port())}))
 	for _, step := range steps {
 		if err == nil {
-			err = take(fd, step)
+			err = perform(fd, step)
 		}
 	}
 	if err != nil {
@@ -97,8 +97,8 @@ func (c *Crowd) open(i int, steps []Step) error {
 		&syscall.EpollEvent{Events: syscall.EPOLLIN, Fd: int32(i)}))
 }
 
-// take takes a step.
-func take(fd int, s Step) error {
+// perform sends a step and waits for its answer.
+func perform(fd int, s Step) error {
 	if _, err := syscall.Write(fd, s.Send); err != nil {
 		return err
 	}

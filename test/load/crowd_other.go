@@ -4,14 +4,18 @@ package load
 
 import (
 	"context"
+	"errors"
 	"time"
 )
+
+// errNoCrowd means that this system has no epoll.
+var errNoCrowd = errors.New("many connections are only measured on Linux")
 
 // Crowd is many connections to a server that sends messages on them. It needs Linux.
 type Crowd struct{ Bytes int }
 
-// NewCrowd returns ErrNoCrowd.
-func NewCrowd(string) (*Crowd, error) { return nil, ErrNoCrowd }
+// NewCrowd fails.
+func NewCrowd(string) (*Crowd, error) { return nil, errNoCrowd }
 
 // Len returns 0.
 func (*Crowd) Len() int { return 0 }
@@ -19,10 +23,10 @@ func (*Crowd) Len() int { return 0 }
 // Close does nothing.
 func (*Crowd) Close() {}
 
-// Open returns ErrNoCrowd.
-func (*Crowd) Open(context.Context, int, func(int) []Step) error { return ErrNoCrowd }
+// Open fails.
+func (*Crowd) Open(context.Context, int, func(int) []Step) error { return errNoCrowd }
 
-// Receive returns ErrNoCrowd.
+// Receive fails.
 func (*Crowd) Receive(context.Context, int, func() error) ([]time.Duration, error) {
-	return nil, ErrNoCrowd
+	return nil, errNoCrowd
 }

@@ -118,18 +118,6 @@ func (c *Flood) Settings(n int) error {
 	})
 }
 
-// WindowUpdates sends n WINDOW_UPDATE frames for the connection.
-func (c *Flood) WindowUpdates(n int) error {
-	return c.repeat(n, func() error { return c.framer.WriteWindowUpdate(0, 1) })
-}
-
-// Priorities sends n PRIORITY frames.
-func (c *Flood) Priorities(n int) error {
-	return c.repeat(n, func() error {
-		return c.framer.WritePriority(1, http2.PriorityParam{StreamDep: 3, Weight: 1})
-	})
-}
-
 // Bombs opens n streams, each with a GET of a path, whose headers are larger by orders of magnitude than they are on
 // the wire: size references of a byte to one header.
 func (c *Flood) Bombs(path string, n, size int) error {

@@ -2,6 +2,7 @@ package load
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -72,8 +73,11 @@ type Conn struct {
 }
 
 // Dial opens a connection, which ctx closes when it ends.
-func Dial(ctx context.Context, address string) (*Conn, error) {
-	var d net.Dialer
+func Dial(ctx context.Context, address string) (*Conn, error) { return DialFrom(ctx, "", address) }
+
+// DialFrom is Dial from an IP address of this machine; "": any.
+func DialFrom(ctx context.Context, ip, address string) (*Conn, error) {
+	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(ip)}}
 	conn, err := d.DialContext(ctx, "tcp", address)
 	if err != nil {
 		return nil, err
@@ -90,28 +94,26 @@ func (c *Conn) Close() {
 
 // Do sends a request and returns its answer. A status from 400 up is an error.
 func (c *Conn) Do(request []byte) (Answer, error) {
-	if err := c.send(request); err != nil {
-		return Answer{}, err
+	var body bytes.Buffer
+	status, err := c.Copy(request, &body)
+	if err == nil && status >= http.StatusBadRequest {
+		err = fmt.Errorf("answered %d: %s", status, body.Bytes())
 	}
-	return c.read()
+	return Answer{Status: status, Body: body.Bytes()}, err
 }
 
-func (c *Conn) send(request []byte) error {
-	_, err := c.conn.Write(request)
-	return err
-}
-
-func (c *Conn) read() (Answer, error) {
+// Copy sends a request, copies the body of its answer, and returns its status.
+func (c *Conn) Copy(request []byte, to io.Writer) (status int, err error) {
+	if _, err := c.conn.Write(request); err != nil {
+		return 0, err
+	}
 	response, err := http.ReadResponse(c.reader, nil)
 	if err != nil {
-		return Answer{}, err
+		return 0, err
 	}
 	defer response.Body.Close() //nolint:errcheck // read to its end
-	body, err := io.ReadAll(response.Body)
-	if err == nil && response.StatusCode >= http.StatusBadRequest {
-		err = fmt.Errorf("answered %d: %s", response.StatusCode, body)
-	}
-	return Answer{Status: response.StatusCode, Body: body}, err
+	_, err = io.Copy(to, response.Body)
+	return response.StatusCode, err
 }
 
 // Once sends one request on a connection of its own.

@@ -154,8 +154,11 @@ func (p *Process) End(sig syscall.Signal) error {
 
 func (p *Process) logPath() string { return filepath.Join(p.Dir, p.LogName) }
 
-// Log returns what the program has printed since it was first started.
+// Log returns what the program has printed since it was first started, if it has a log.
 func (p *Process) Log() string {
+	if p.LogName == "" {
+		return ""
+	}
 	b, err := os.ReadFile(p.logPath())
 	if err != nil {
 		return err.Error()

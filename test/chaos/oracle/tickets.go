@@ -166,7 +166,7 @@ func (t *Tickets) Verdict() TicketVerdict {
 		switch {
 		case len(l.seen) > 1:
 			v.TwoMatches++
-			v.example("%s was told of %v", id, l.seen)
+			v.example("%s was notified of %v", id, l.seen)
 		case l.waits() && !l.filler:
 			v.Stuck++
 			v.example("%s waits in %s", id, l.queue)
@@ -181,7 +181,7 @@ func (t *Tickets) Verdict() TicketVerdict {
 		}
 		if l.forgot != "" {
 			v.Forgotten++
-			v.example("%s was told of %v, and is %s", id, l.seen, l.forgot)
+			v.example("%s was notified of %v, and is %s", id, l.seen, l.forgot)
 		}
 		addSeats(matches, id, l, t.seats[l.queue])
 	}
@@ -239,7 +239,7 @@ func (v *TicketVerdict) checkMatch(id string, m *matchLog, absent int) {
 		v.example("match %s has %v", id, m.tickets)
 	case len(m.tickets) < m.seats-absent, len(m.places) > 1:
 		v.Split++
-		v.example("match %s of %s is known to %v at %d places", id, m.queue, m.tickets, len(m.places))
+		v.example("match %s of %s was notified to %v at %d places", id, m.queue, m.tickets, len(m.places))
 	}
 }
 

@@ -47,7 +47,7 @@ func TestTickets(t *testing.T) {
 		want counts
 	}{
 		"two matches of two": {saw: all},
-		"told twice": {saw: func(o *oracle.Tickets) {
+		"notified twice": {saw: func(o *oracle.Tickets) {
 			all(o)
 			all(o)
 		}},
@@ -72,7 +72,7 @@ func TestTickets(t *testing.T) {
 			},
 			want: counts{two: 1, split: 1},
 		},
-		"a player was not told": {
+		"a player was not notified": {
 			saw: func(o *oracle.Tickets) {
 				o.Assigned("a", in("1"))
 				o.Assigned("b", in("1"))
@@ -137,15 +137,15 @@ func TestFillersAreNotStuck(t *testing.T) {
 	require.Equal(t, 3, o.Verdict().Stuck)
 }
 
-// A fail-over may lose a ticket. Its player must be told.
+// A fail-over may lose a ticket. Its player must be notified.
 func TestTicketsThatAFailOverLost(t *testing.T) {
 	t.Parallel()
 	o := oracle.NewTickets(oracle.Rules{Failover: true}, map[string]int{"duel": 2})
-	for _, id := range []string{"told", "stuck"} {
+	for _, id := range []string{"notified", "stuck"} {
 		o.Attempted(id, "duel")
 		o.Created(id)
 	}
-	o.Ended("told", "not found")
+	o.Ended("notified", "not found")
 	require.Equal(t, 1, o.Verdict().Stuck)
 	require.Equal(t, 1, o.Verdict().Gone)
 	require.Equal(t, 1, o.Verdict().Faults())
