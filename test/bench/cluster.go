@@ -18,74 +18,62 @@ const (
 	clusterServices = 3
 )
 
-// onCluster is the result for a number of queues.
-type onCluster struct {
-	load.Matched
-	queues int
-	usage  usage // per ticket
-}
-
 // cluster measures how the rate grows with the number of queues.
 func cluster(b *bench) {
-	b.printf("\n## On a Cluster\n\n%d players, on a Cluster of three nodes with append-only files, through %d "+
-		"services, in first-come queues that are\nspread over the nodes. All processes share the cores of this "+
-		"machine: the last columns are their shares.\n\n"+
-		"| queues | tickets/s | p50 | p99 | services | Redis | load | together |\n"+
-		"|---:|---:|---:|---:|---:|---:|---:|---:|\n", clusterPlayers, clusterServices)
-	var all []onCluster
-	for _, queues := range []int{1, 2, 4, 8} {
+	b.printf("%d players, on a Cluster of three nodes with append-only files, through %d services, in first-come queues "+
+		"that are\nspread over the nodes. All processes share the cores of this machine: the last columns are their "+
+		"shares.\n\n", clusterPlayers, clusterServices)
+	b.table("queues: | tickets/s: | p50: | p99: | services: | Redis: | load: | together:")
+	counts := []int{1, 2, 4, 8}
+	all := make([]playedDuels, len(counts))
+	for i, queues := range counts {
 		found := b.measureCluster(queues)
 		cores := found.Window.Seconds() * float64(runtime.NumCPU())
-		tickets := float64(len(found.Took))
-		share := func(perTicket time.Duration) float64 { return 100 * perTicket.Seconds() * tickets / cores }
-		services, redis, load := share(found.usage.server), share(found.usage.redis), share(found.usage.load)
-		progress("%d queues on a Cluster: %.0f tickets/s", queues, found.PerSecond())
-		b.printf("| %d | %.0f | %s | %s | %.0f%% | %.0f%% | %.0f%% | %.0f%% |\n", queues, found.PerSecond(),
-			report.Millis(found.Quantile(0.5)), report.Millis(found.Quantile(0.99)), services, redis, load, services+redis+load)
-		all = append(all, found)
+		share := func(perTicket time.Duration) string {
+			return fmt.Sprintf("%.0f%%", 100*perTicket.Seconds()*float64(len(found.Took))/cores)
+		}
+		b.row(queues, found.PerSecond(), found.Quantile(0.5), found.Quantile(0.99), share(found.server), share(found.redis),
+			share(found.usage.load), share(found.server+found.redis+found.usage.load))
+		all[i] = found
 	}
-	b.printf("\nThe cost of a ticket there:\n\n" +
-		"| queues | services | Redis | Redis receives | Redis sends | calls | of these |\n" +
-		"|---:|---:|---:|---:|---:|---:|---|\n")
-	for _, c := range all {
-		b.printf("| %d | %s | %s | %.0f bytes | %.0f bytes | %.2f | %s |\n", c.queues, report.Micros(c.usage.server),
-			report.Micros(c.usage.redis), c.usage.in, c.usage.out, c.usage.calls(), c.usage.kinds())
+	b.printf("\nThe cost of a ticket there:\n\n")
+	b.table("queues: | services: | Redis: | Redis receives: | Redis sends: | calls: | of these")
+	for i, c := range all {
+		b.row(counts[i], report.Micros(c.server), report.Micros(c.redis), fmt.Sprintf("%.0f bytes", c.in),
+			fmt.Sprintf("%.0f bytes", c.out), fmt.Sprintf("%.2f", c.calls()), c.kinds())
 	}
 	b.printf("\nThere is less than one publish for each ticket, since some assignments aren't published yet when " +
 		"the load ends.\n")
-	b.printHundredNodes(slices.MaxFunc(all, func(a, b onCluster) int { return cmp.Compare(a.usage.redis, b.usage.redis) }))
+	b.printHundredNodes(slices.MaxFunc(all, func(a, b playedDuels) int { return cmp.Compare(a.redis, b.redis) }).usage)
 }
 
 // printHundredNodes computes the capacity of a large Cluster at the highest measured cost. A node runs all commands on
 // one core.
-func (b *bench) printHundredNodes(c onCluster) {
+func (b *bench) printHundredNodes(c usage) {
 	const nodes, share = 100, 0.7 // of its core that a node may use
-	perNode := share / c.usage.redis.Seconds()
-	services := perNode * nodes * c.usage.server.Seconds()
+	perNode := share / c.redis.Seconds()
+	services := perNode * nodes * c.server.Seconds()
 	b.printf("\nProjection: a node runs all commands on one core. At %s for each ticket, and %.0f%% of the core, "+
 		"it handles %.0f\ntickets a second; %d nodes handle %.1f million, if at least as many queues are spread "+
 		"evenly over them: a queue is\nin one slot, and so on one node. Each node then receives %.0f and sends "+
 		"%.0f Mbit/s, and the services use %.0f\ncores. No operation uses two nodes, and nothing is sent to all "+
 		"nodes, so the cost of a ticket doesn't grow with\ntheir number.\n",
-		report.Micros(c.usage.redis), share*100, perNode, nodes, perNode*nodes/1e6, perNode*c.usage.in*8/1e6,
-		perNode*c.usage.out*8/1e6, services)
+		report.Micros(c.redis), share*100, perNode, nodes, perNode*nodes/1e6, perNode*c.in*8/1e6,
+		perNode*c.out*8/1e6, services)
 }
 
-func (b *bench) measureCluster(queues int) onCluster {
+func (b *bench) measureCluster(queues int) playedDuels {
 	u := b.startOn(b.openCluster())
 	defer u.stop()
-	players := load.Players{
-		Frontends: []string{u.server.GRPC}, Count: clusterPlayers, Warmup: 2 * warmup, Window: window,
-		Queues: u.defineQueues(queues),
-	}
-	meter := meter{system: u, servers: []*service{u.server}}
+	players := load.Players{Count: clusterPlayers, Warmup: 2 * warmup, Window: window, Queues: u.defineQueues(queues)}
+	servers := []*service{u.server}
 	for range clusterServices - 1 {
-		server := u.addServer()
-		players.Frontends, meter.servers = append(players.Frontends, server.GRPC), append(meter.servers, server)
+		servers = append(servers, u.addServer())
 	}
-	found := onCluster{queues: queues, Matched: u.play(players, meter.read)}
-	found.usage = meter.perTicket(len(found.Took))
-	return found
+	for _, s := range servers {
+		players.Frontends = append(players.Frontends, s.GRPC)
+	}
+	return u.play(players, &meter{system: u, servers: servers})
 }
 
 // defineQueues defines queues of which every node has as many, as far as possible.

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"time"
@@ -16,8 +15,6 @@ import (
 	"github.com/go-jose/go-jose/v4/jwt"
 
 	"github.com/tidemark-dev/tidemark/internal/access/keys"
-	"github.com/tidemark-dev/tidemark/test/load"
-	"github.com/tidemark-dev/tidemark/test/process"
 	"github.com/tidemark-dev/tidemark/test/report"
 )
 
@@ -27,11 +24,7 @@ type sender struct {
 	server  *service
 	headers []string
 	limit   time.Duration // its allowed extra cost over no credential; 0: no goal
-	rounds  []senderCost
 }
-
-// senderCost is CPU time of the server per publish: all of it, and the part that the credential adds.
-type senderCost struct{ all, extra time.Duration }
 
 // highLimits are limits that a user doesn't reach here. Requests count as in any service.
 const highLimits = "requests=1000000/s,publishedBytes=1GiB/s,waits=100,tickets=60/m,newChannels=1000000/s," +
@@ -42,50 +35,35 @@ const highLimits = "requests=1000000/s,publishedBytes=1GiB/s,waits=100,tickets=6
 func credentials(b *bench) {
 	u := b.start()
 	defer u.stop()
-	dir, err := process.TempDir(b.Context(), "bench-")
-	b.Must(err)
-	key, token, args := b.makeCredentials(dir)
+	key, token, args := b.makeCredentials(b.tempDir())
 	closed := u.addServer(args...)
 	if closed.OK(b.Context(), "/v1/info") {
 		b.Fatalf("the server needs no credentials")
 	}
-	senders := []*sender{
+	senders := []sender{
 		{name: "nothing, to an open service", server: u.server},
 		{name: "an API key", server: closed, headers: bearer(key), limit: 5 * time.Microsecond},
 		{name: "a JSON Web Token seen before", server: closed, headers: bearer(token), limit: 8 * time.Microsecond},
 	}
-	for round := range u.rounds {
-		for i, s := range senders {
-			u.redis.empty()
-			seconds := perCall(u.requests, s.server.cpu, func() {
-				u.repeatAt(s.server.HTTP, u.requests, func(n int) []byte {
-					path := fmt.Sprintf("/v1/channels/bench-%d/messages/p%d-%d-%d", n%channelCount, round, i, n)
-					return load.Request(http.MethodPut, path, messageContent, s.headers...)
-				})
-			})
-			cost := senderCost{all: time.Duration(seconds * float64(time.Second))}
-			s.rounds = append(s.rounds, cost)
-			s.rounds[round].extra = cost.all - senders[0].rounds[round].all
-		}
-	}
-	b.printCredentials(senders)
-}
-
-func (b *bench) printCredentials(senders []*sender) {
-	b.printf("\n## What a credential costs\n\nA publish of %d bytes, measured in turns; differences are computed "+
-		"within a round.\n\n"+
-		"| publish with | server CPU | more than without | goal | |\n"+
-		"|---|---:|---:|---:|---|\n", contentBytes)
-	for _, s := range senders {
-		cost := report.Tenths(median(s.rounds, func(p senderCost) time.Duration { return p.all }))
+	costs := turns(u.rounds, senders, func(round int, s sender) time.Duration {
+		u.redis.empty()
+		publish := publishes("bench", fmt.Sprint("p", round), s.headers...)
+		return perCall(u.requests, s.server.cpu, func() { u.repeatAt(s.server.HTTP, u.requests, publish) })
+	})
+	b.printf("A publish of %d bytes, measured in turns; differences are computed within a round.\n\n", contentBytes)
+	b.table("publish with | server CPU: | more than without: | goal: | ")
+	for i, s := range senders {
+		cost := report.Tenths(report.Quantile(costs[i], 0.5))
 		if s.limit == 0 {
-			b.printf("| %s | %s | | | |\n", s.name, cost)
+			b.row(s.name, cost, "", "", "")
 			continue
 		}
-		extra := median(s.rounds, func(p senderCost) time.Duration { return p.extra })
-		b.printf("| %s | %s | %s | %s | %s |\n", s.name, cost, report.Tenths(extra), atMost(s.limit, report.Micros),
-			report.Verdict(extra <= s.limit))
-		progress("a publish with %s: %s more", s.name, report.Tenths(extra))
+		extras := make([]time.Duration, u.rounds)
+		for round := range extras {
+			extras[round] = costs[i][round] - costs[0][round]
+		}
+		extra := report.Quantile(extras, 0.5)
+		b.row(s.name, cost, report.Tenths(extra), atMost(s.limit, report.Micros), extra <= s.limit)
 	}
 }
 

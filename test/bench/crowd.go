@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"syscall"
 	"time"
@@ -41,12 +42,10 @@ func crowds(b *bench) {
 		`{"maxTickets": 0, "match": {"function": "criteria", "weights": {"skill": 1}}}`)
 	c.frontend = c.dialFrontend(c.server)
 	defer func() { c.frontend.Close() }()
-	b.printf("\n## Many tickets that wait\n\nTickets that never match wait in a criteria queue. Times are from "+
-		"the creation of the second ticket of a pair to\nboth assignments, the median of %d. The other columns "+
-		"are the memory per waiting ticket: of the server after a\ngarbage collection, resident, and of "+
-		"Redis.\n\n"+
-		"| waiting | a new pair is matched after | goal | server | goal | resident | Redis | goal | |\n"+
-		"|---:|---:|---:|---:|---:|---:|---:|---:|---|\n", crowdPairs)
+	b.printf("Tickets that never match wait in a criteria queue. Times are from the creation of the second ticket of a "+
+		"pair to\nboth assignments, the median of %d. The other columns are the memory per waiting ticket: of the server "+
+		"after a\ngarbage collection, resident, and of Redis.\n\n", crowdPairs)
+	b.table("waiting: | a new pair is matched after: | goal: | server: | goal: | resident: | Redis: | goal: | ")
 	c.grow(50_000, 5*time.Millisecond)
 	c.grow(200_000, 10*time.Millisecond)
 	took := c.restart()
@@ -74,11 +73,9 @@ func (c *crowd) grow(waiting int, goal time.Duration) {
 	pair := report.Quantile(took, 0.5)
 	after := memory()
 	live, resident, redis := (after[0]-before[0])/added, (after[1]-before[1])/added, (after[2]-before[2])/added
-	good := pair <= goal && live <= crowdServerLimit && redis <= crowdRedisLimit
-	progress("%d waiting: a pair after %s, %.0f (resident: %.0f) + %.0f bytes", waiting, pair, live, resident, redis)
-	c.printf("| %d | %s | %s | %.2f KB | ≤ %.1f KB | %.2f KB | %.2f KB | ≤ %.1f KB | %s |\n", waiting,
-		report.Millis(pair), atMost(goal, report.Millis),
-		live/1000, crowdServerLimit/1000.0, resident/1000, redis/1000, crowdRedisLimit/1000.0, report.Verdict(good))
+	c.row(waiting, pair, atMost(goal, report.Millis), fmt.Sprintf("%.2f KB", live/1000), fmt.Sprintf("≤ %.1f KB", crowdServerLimit/1000.0),
+		fmt.Sprintf("%.2f KB", resident/1000), fmt.Sprintf("%.2f KB", redis/1000), fmt.Sprintf("≤ %.1f KB", crowdRedisLimit/1000.0),
+		pair <= goal && live <= crowdServerLimit && redis <= crowdRedisLimit)
 }
 
 // fill creates tickets until the given number waits.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"syscall"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -36,9 +37,8 @@ type directed struct {
 
 // directors measures queues that are directed by their users, by Open Match's Backend API.
 func directors(b *bench) {
-	b.printf("\n## Queues directed by their users\n\nA director and a match function of Open Match run in the " +
-		"process of the load. The director fetches matches of two\nagain and again, and assigns those of one " +
-		"fetch during the next one.\n\n")
+	b.printf("A director and a match function of Open Match run in the process of the load. The director fetches matches " +
+		"of two\nagain and again, and assigns those of one fetch during the next one.\n\n")
 	d := b.startDirected()
 	defer d.stop()
 	d.rates()
@@ -68,29 +68,23 @@ func (d *directed) pairs(limit int) *load.Pairs {
 
 // rates compares the rate of a director of the user with that of the service.
 func (d *directed) rates() {
-	type round struct{ own, user, share float64 }
-	var rounds []round
-	for range duelRounds {
-		r := round{own: d.rate("own")}
-		stop := d.direct("user")
-		r.user = d.rate("user")
-		stop()
-		r.share = r.user / r.own
-		progress("%.0f tickets/s by the service, %.0f by a user's director", r.own, r.user)
-		rounds = append(rounds, r)
+	rates := turns(duelRounds, []string{"own", "user"}, func(_ int, queue string) float64 {
+		if queue == "user" {
+			defer d.direct(queue)()
+		}
+		return d.play(load.Players{
+			Frontends: []string{d.server.GRPC}, Queues: []string{queue}, Count: directedPlayers, Warmup: warmup, Window: window,
+		}, &meter{system: d.system}).PerSecond()
+	})
+	shares := make([]float64, duelRounds)
+	for round := range shares {
+		shares[round] = rates[1][round] / rates[0][round]
 	}
-	share := median(rounds, func(r round) float64 { return r.share })
-	d.printf("| players | tickets/s, directed by the service | directed by the user | share | goal | |\n"+
-		"|---:|---:|---:|---:|---:|---|\n| %d | %.0f | %.0f | %.2f | %s | %s |\n", directedPlayers,
-		median(rounds, func(r round) float64 { return r.own }), median(rounds, func(r round) float64 { return r.user }),
-		share, goal("≥", directedShare), report.Verdict(share >= directedShare))
-}
-
-// rate returns how many tickets of a queue are matched a second.
-func (d *directed) rate(queue string) float64 {
-	return d.play(load.Players{
-		Frontends: []string{d.server.GRPC}, Queues: []string{queue}, Count: directedPlayers, Warmup: warmup, Window: window,
-	}, func() {}).PerSecond()
+	middle := func(all []float64) float64 { return median(all, func(n float64) float64 { return n }) }
+	share := middle(shares)
+	d.table("players: | tickets/s, directed by the service: | directed by the user: | share: | goal: | ")
+	d.row(directedPlayers, middle(rates[0]), middle(rates[1]), fmt.Sprintf("%.2f", share), goal("≥", directedShare),
+		share >= directedShare)
 }
 
 // direct directs a queue until stop is called.
@@ -140,17 +134,17 @@ func (d *directed) backfills() {
 		return err
 	})
 	memory := (d.redis.memory() - before) / backfillsCount
-	redis, server, began := d.redis.cpu(), d.server.cpu(), time.Now()
-	d.each(int(backfillsWindow/backfillsEvery)*backfillsCount, func(ctx context.Context, n int) error {
-		due := began.Add(time.Duration(n) * backfillsEvery / backfillsCount)
-		pace.Sleep(ctx, time.Until(due))
-		return d.director.Acknowledge(ctx, ids[n%backfillsCount], "127.0.0.1:7777")
+	started := time.Now()
+	m := meter{system: d.system, servers: []*service{d.server}}
+	used := m.during(1, func() {
+		d.each(int(backfillsWindow/backfillsEvery)*backfillsCount, func(ctx context.Context, n int) error {
+			due := started.Add(time.Duration(n) * backfillsEvery / backfillsCount)
+			pace.Sleep(ctx, time.Until(due))
+			return d.director.Acknowledge(ctx, ids[n%backfillsCount], "127.0.0.1:7777")
+		})
 	})
-	took := time.Since(began).Seconds()
-	redisShare := (d.redis.cpu() - redis).Seconds() / took
-	serverShare := (d.server.cpu() - server).Seconds() / took
-	progress("backfills: %.0f bytes, Redis %.1f %% of a core, server %.1f %%, in %.1f s", memory, 100*redisShare,
-		100*serverShare, took)
+	took := time.Since(started)
+	redisShare, serverShare := float64(used.redis)/float64(took), float64(used.server)/float64(took)
 	d.printf("\n%d backfills that are acknowledged every %s use %.1f %% of a core in Redis (goal ≤ %.0f %%, %s), "+
 		"%.1f %% in the server,\nand %.2f KB of Redis's memory each.\n", backfillsCount, backfillsEvery, 100*redisShare,
 		100*backfillsLimit, report.Verdict(redisShare <= backfillsLimit), 100*serverShare, memory/1000)
@@ -177,8 +171,54 @@ func (d *directed) firstMatch() {
 		took = append(took, first)
 	}
 	first := report.Quantile(took, 0.5)
-	progress("first of %d after %s", fetchedWaiting, first)
 	d.printf("\nWhile %d tickets wait, a fetch whose function proposes a match of the first tickets of its query "+
 		"streams it after\n%s, the median of %d (goal ≤ %s, %s).\n", fetchedWaiting, report.Millis(first), fetchedOften,
 		report.Millis(fetchedLimit), report.Verdict(first <= fetchedLimit && slices.Min(took) > 0))
+}
+
+// takeovers ends the server that directs a queue while another server matches pairs.
+func takeovers(b *bench) {
+	b.printf("One of two servers directs the queue and is stopped. Pairs of tickets are created on the other one, one "+
+		"pair after\nthe other. The time is the longest until a pair was matched, of %d runs.\n\n", duelRounds)
+	b.table("the director is stopped | longest time: | goal: | ")
+	for _, end := range []struct {
+		name   string
+		signal syscall.Signal
+		goal   time.Duration
+	}{{"by SIGTERM", syscall.SIGTERM, 200 * time.Millisecond}, {"by SIGKILL", syscall.SIGKILL, 5 * time.Second}} {
+		longest := time.Duration(0)
+		for range duelRounds {
+			longest = max(longest, b.takeOver(end.signal))
+		}
+		b.row(end.name, longest, atMost(end.goal, report.Millis), longest <= end.goal)
+	}
+}
+
+// takeOver returns the longest time that a pair took after a signal to the director.
+func (b *bench) takeOver(signal syscall.Signal) (longest time.Duration) {
+	u := b.start()
+	defer u.stop()
+	servers := []*service{u.server, u.addServer()}
+	b.matchPairsAt(servers[1], 0)
+	directs := slices.IndexFunc(servers, func(s *service) bool {
+		return s.labelled("tidemark_director", "queue")["default"] == 1
+	})
+	if directs < 0 {
+		b.Fatalf("no server directs the queue")
+	}
+	go servers[directs].end(signal)
+	return b.matchPairsAt(servers[1-directs], time.Second) // a director that stops may still match the first pairs
+}
+
+// matchPairsAt creates pairs of tickets, one after the other, for some time, but at least one pair. It returns the
+// longest time until a pair was matched.
+func (b *bench) matchPairsAt(server *service, length time.Duration) (longest time.Duration) {
+	frontend := b.dialFrontend(server)
+	defer frontend.Close()
+	for started, first := time.Now(), true; first || time.Since(started) < length; first = false {
+		pair := time.Now()
+		b.match(frontend, &openmatch.Ticket{}, "")
+		longest = max(longest, time.Since(pair))
+	}
+	return longest
 }

@@ -48,12 +48,17 @@ const (
 // playedDuels is the result of a load.
 type playedDuels struct {
 	load.Matched
-	usage usage // per ticket
-	bare  load.Matched
-	idle  time.Duration // CPU time of bare handlers per ticket
+	usage // per ticket
 }
 
 func (d playedDuels) rate() float64 { return d.PerSecond() }
+
+// duelRound is one round of a load.
+type duelRound struct {
+	ours, bare, minimatch playedDuels // minimatch: if it is measured beside
+}
+
+func (r duelRound) rate() float64 { return r.ours.PerSecond() }
 
 func (d duel) String() string {
 	if d.offered > 0 {
@@ -67,72 +72,89 @@ func (d duel) String() string {
 
 // duels measures players who look for one opponent, again and again.
 func duels(b *bench) {
-	var measured []playedDuels
-	var beside []besideMinimatch
 	loads := duelLoads()
-	for _, load := range loads {
-		var found []playedDuels
+	rounds := make([][]duelRound, len(loads))
+	for i, d := range loads {
 		for range min(b.rounds, duelRounds) {
-			d := b.playDuels(load)
-			progress("%s players: %.0f tickets/s, p50 %s, p99 %s, server %s, Redis %s, %.2f calls; bare %.0f/s", load,
-				d.PerSecond(), d.Quantile(0.5), d.Quantile(0.99),
-				d.usage.server, d.usage.redis, d.usage.calls(), d.bare.PerSecond())
-			found = append(found, d)
-			if load.beside > 0 && b.peers.minimatch != "" {
-				beside = append(beside, besideMinimatch{load, d, b.playMinimatch(load)})
-			}
+			rounds[i] = append(rounds[i], b.duel(d))
 		}
-		measured = append(measured, medianRound(found, playedDuels.rate))
 	}
-	b.printf("\n## Matchmaking\n\nPlayers look for one opponent on a first-come queue, over gRPC: each creates a " +
-		"ticket, waits on WatchAssignments,\nand begins again at once. Up to 128 share a connection, unless the " +
-		"row says otherwise. Times are from the call that\ncreates the ticket to its assignment. The load uses " +
-		"grpc-go and runs on the same cores. So do bare handlers,\nmeasured in the same run: they store nothing, " +
-		"match nothing, and answer at once. Each row is the round with the\nmedian rate, of three.\n\n" +
-		"| players | tickets/s | goal | bare handlers | share | goal | p50 | goal | p99 | goal | |\n" +
-		"|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|\n")
-	for i, d := range measured {
-		want := loads[i]
-		share, p50, p99 := d.PerSecond()/d.bare.PerSecond(), d.Quantile(0.5), d.Quantile(0.99)
-		good := d.PerSecond() >= want.perSecond && share >= want.share && within(p50, want.p50) && within(p99, want.p99)
-		b.printf("| %s | %.0f | %s | %.0f/s | %.2f | %s | %s | %s | %s | %s | %s |\n", want, d.PerSecond(),
-			goal("≥", want.perSecond), d.bare.PerSecond(), share, goal("≥", want.share),
-			report.Millis(p50), atMost(want.p50, report.Millis), report.Millis(p99),
-			atMost(want.p99, report.Millis), report.Verdict(good))
+	b.printf("Players look for one opponent on a first-come queue, over gRPC: each creates a ticket, waits on " +
+		"WatchAssignments,\nand begins again at once. Up to 128 share a connection, unless the row says otherwise. Times " +
+		"are from the call that\ncreates the ticket to its assignment. The load uses grpc-go and runs on the same cores. " +
+		"So do bare handlers,\nmeasured in the same run: they store nothing, match nothing, and answer at once. Each row is " +
+		"the round with the\nmedian rate, of three.\n\n")
+	b.table("players: | tickets/s: | goal: | bare handlers: | share: | goal: | p50: | goal: | p99: | goal: | ")
+	for i, d := range loads {
+		r := medianRound(rounds[i], duelRound.rate)
+		rate, share, p50, p99 := r.rate(), r.rate()/r.bare.PerSecond(), r.ours.Quantile(0.5), r.ours.Quantile(0.99)
+		b.row(d, rate, goal("≥", d.perSecond), fmt.Sprintf("%.0f/s", r.bare.PerSecond()), fmt.Sprintf("%.2f", share),
+			goal("≥", d.share), p50, atMost(d.p50, report.Millis), p99, atMost(d.p99, report.Millis),
+			rate >= d.perSecond && share >= d.share && within(p50, d.p50) && within(p99, d.p99))
 	}
-	b.printCosts(loads, measured)
-	b.printMinimatch(beside)
+	b.printf("\nThe cost of a ticket: CPU time, also of the load and of bare handlers, and commands sent to Redis. Bare " +
+		"handlers use\nall CPU time that the load leaves, so a cheaper load raises their rate.\n\n")
+	b.table("players: | server: | goal: | Redis: | goal: | load: | bare handlers: | calls: | goal: | of these | ")
+	for i, d := range loads {
+		r := medianRound(rounds[i], duelRound.rate)
+		used := r.ours.usage
+		b.row(d, report.Micros(used.server), atMost(d.server, report.Micros), report.Micros(used.redis),
+			atMost(d.redis, report.Micros), report.Micros(used.load), report.Micros(r.bare.server),
+			fmt.Sprintf("%.2f", used.calls()), goal("≤", d.calls), used.kinds(),
+			within(used.server, d.server) && within(used.redis, d.redis) && (d.calls == 0 || used.calls() <= d.calls))
+	}
+	b.printMinimatch(loads, rounds)
 }
 
-func (b *bench) printCosts(loads []duel, measured []playedDuels) {
-	b.printf("\nThe cost of a ticket: CPU time, also of the load and of bare handlers, and commands sent to " +
-		"Redis. Bare handlers use\nall CPU time that the load leaves, so a cheaper load raises their rate.\n\n" +
-		"| players | server | goal | Redis | goal | load | bare handlers | calls | goal | of these | |\n" +
-		"|---:|---:|---:|---:|---:|---:|---:|---:|---:|---|---|\n")
-	for i, d := range measured {
-		want, used := loads[i], d.usage
-		good := within(used.server, want.server) && within(used.redis, want.redis) &&
-			(want.calls == 0 || used.calls() <= want.calls)
-		b.printf("| %s | %s | %s | %s | %s | %s | %s | %.2f | %s | %s | %s |\n", want, report.Micros(used.server),
-			atMost(want.server, report.Micros), report.Micros(used.redis), atMost(want.redis, report.Micros),
-			report.Micros(used.load), report.Micros(d.idle),
-			used.calls(), goal("≤", want.calls), used.kinds(), report.Verdict(good))
+// printMinimatch writes a row for each load that was measured on minimatch, too.
+func (b *bench) printMinimatch(loads []duel, rounds [][]duelRound) {
+	if b.peers.minimatch == "" {
+		b.printf("\nminimatch was not measured: there is no program that serves it (option `-minimatch`).\n")
+		return
+	}
+	b.printf("\nIn turns with minimatch, whose match function of two runs every 100 ms; the medians.\n\n")
+	b.table("players | tickets/s: | minimatch: | ratio: | goal: |  | CPU: server, Redis: | minimatch: server, Redis: | its p50:")
+	for i, d := range loads {
+		if d.beside == 0 {
+			continue
+		}
+		ratio := median(rounds[i], func(r duelRound) float64 { return r.rate() / r.minimatch.PerSecond() })
+		ours := medianRound(rounds[i], duelRound.rate).ours
+		theirs := medianRound(rounds[i], func(r duelRound) float64 { return r.minimatch.PerSecond() }).minimatch
+		cpu := func(u usage) string { return report.Micros(u.server) + ", " + report.Micros(u.redis) }
+		b.row(d, ours.PerSecond(), theirs.PerSecond(), fmt.Sprintf("%.2f", ratio), goal("≥", d.beside), ratio >= d.beside,
+			cpu(ours.usage), cpu(theirs.usage), theirs.Quantile(0.5))
 	}
 }
 
 // within reports whether a time reaches a goal. 0 is no goal.
 func within(d, goal time.Duration) bool { return goal == 0 || d <= goal }
 
-// playDuels measures a load once, on the service and on bare handlers.
-func (b *bench) playDuels(d duel) (found playedDuels) {
+// duel measures a load once, on the service and on bare handlers, and on minimatch.
+func (b *bench) duel(d duel) (r duelRound) {
 	u := b.start()
 	defer u.stop()
-	meter := meter{system: u, servers: []*service{u.server}}
-	found.Matched = u.play(d.load(u.server.GRPC, warmup, window), meter.read)
-	found.usage = meter.perTicket(len(found.Took))
-	var cpu []time.Duration
-	found.bare = u.play(d.load(u.floor.GRPC, bareWarmup, bareWindow), func() { cpu = append(cpu, u.floor.cpu()) })
-	found.idle = (cpu[1] - cpu[0]) / time.Duration(len(found.bare.Took))
+	r.ours = u.play(d.load(u.server.GRPC, warmup, window), &meter{system: u, servers: []*service{u.server}})
+	r.bare = u.play(d.load(u.floor.GRPC, bareWarmup, bareWindow),
+		&meter{system: u, servers: []*service{u.floor}, peer: true})
+	progress("%s players: %.0f tickets/s, p50 %s, p99 %s, server %s, Redis %s; bare %.0f/s", d, r.rate(),
+		r.ours.Quantile(0.5), r.ours.Quantile(0.99), r.ours.server, r.ours.redis, r.bare.PerSecond())
+	u.stop()
+	if d.beside > 0 && b.peers.minimatch != "" {
+		m := b.startMinimatch()
+		defer m.stop()
+		r.minimatch = m.play(d.load(m.server.GRPC, warmup, window),
+			&meter{system: m, servers: []*service{m.server}, peer: true})
+	}
+	return r
+}
+
+// play lets players play, and measures the usage of a ticket.
+func (u *system) play(players load.Players, m *meter) (found playedDuels) {
+	var err error
+	found.Matched, err = players.Run(u.Context(), func() error { m.read(); return nil })
+	u.Must(err)
+	found.usage = m.per(len(found.Took))
 	return found
 }
 

@@ -3,8 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
-	"net"
 	"net/http"
 	"regexp"
 	"strings"
@@ -31,29 +29,31 @@ type largeFetches struct {
 	publishes []time.Duration // of a small publish each, meanwhile, one after the other
 }
 
+func (l largeFetches) p99() time.Duration { return report.Quantile(l.publishes, 0.99) }
+
 // large lets many subscribers fetch a large backlog while small messages are published.
 func large(b *bench) {
 	var rounds []largeFetches
 	for range min(b.rounds, 3) {
-		l := b.fetchLarge()
-		progress("large fetches: all after %s, publish p99 %s", l.all, report.Quantile(l.publishes, 0.99))
-		rounds = append(rounds, l)
+		rounds = append(rounds, b.fetchLarge())
 	}
-	p99 := func(l largeFetches) time.Duration { return report.Quantile(l.publishes, 0.99) }
-	l := medianRound(rounds, p99)
-	b.printf("\n## Small publishes beside large fetches\n\n%d subscribers fetch %d MiB each at the same time, and "+
-		"the last one is done after %.1f s. Meanwhile one client\npublishes messages of one byte, one after the "+
-		"other.\n\n",
+	l := medianRound(rounds, largeFetches.p99)
+	b.printf("%d subscribers fetch %d MiB each at the same time, and the last one is done after %.1f s. Meanwhile one "+
+		"client\npublishes messages of one byte, one after the other.\n\n",
 		largeSubscribers, largeMessages*largeBytes>>20, l.all.Seconds())
-	b.printf("| publishes | p50 | p99 | goal | |\n|---:|---:|---:|---:|---|\n")
-	b.printf("| %d | %s | %s | %s | %s |\n", len(l.publishes), report.Millis(report.Quantile(l.publishes, 0.5)),
-		report.Millis(p99(l)), atMost(publishLimit, report.Millis), report.Verdict(p99(l) <= publishLimit))
+	b.table("publishes: | p50: | p99: | goal: | ")
+	b.row(len(l.publishes), report.Quantile(l.publishes, 0.5), l.p99(), atMost(publishLimit, report.Millis),
+		l.p99() <= publishLimit)
 }
 
 func (b *bench) fetchLarge() (l largeFetches) {
 	u := b.start("--matchmaking", "off")
 	defer u.stop()
-	u.fillBacklogs()
+	content := `"` + strings.Repeat("x", largeBytes-2) + `"`
+	u.subscribe(largeSubscribers, largePath)
+	for i := range largeChannels * largeMessages {
+		u.send(u.server.HTTP, publishRequest(fmt.Sprintf("large-%d", i%largeChannels), i, content))
+	}
 	var fetches errgroup.Group
 	fetched := make(chan struct{})
 	started := time.Now()
@@ -73,34 +73,30 @@ func (b *bench) fetchLarge() (l largeFetches) {
 	return l
 }
 
-func (u *system) fillBacklogs() {
-	body := `"` + strings.Repeat("x", largeBytes-2) + `"`
-	u.subscribe(largeSubscribers, largePath)
-	for i := range largeChannels * largeMessages {
-		u.publish(fmt.Sprintf("large-%d", i%largeChannels), i, body)
-	}
-}
-
 func largePath(i int) string {
-	return subscriberPath(fmt.Sprintf("large-%d", i%largeChannels), fmt.Sprintf("s%d", i))
+	return subscriberPath(fmt.Sprintf("large-%d", i%largeChannels), subscriberName(i))
 }
 
 // fetchBacklog reads a subscriber's whole backlog and discards it. While many answers are under way an answer may have
 // only the first messages: it acknowledges these with the request for the next ones. Each subscriber has an address of
 // its own, and so its own share of the memory of answers.
 func (u *system) fetchBacklog(i int) error {
-	dialer := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.IPv4(127, 0, 1+byte(i/200), 1+byte(i%200))}}
-	transport := &http.Transport{DialContext: dialer.DialContext}
-	defer transport.CloseIdleConnections()
-	client := &http.Client{Transport: transport}
-	url := "http://" + u.server.HTTP + largePath(i) + "/next"
-	receipt := ""
-	for read := int64(0); read < (largeMessages-1)*largeBytes; {
-		n, next, err := u.fetchNext(client, url, receipt)
+	c, err := load.DialFrom(u.Context(), fmt.Sprintf("127.0.%d.%d", 1+i/200, 1+i%200), u.server.HTTP)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	body := fmt.Sprintf(`{"max":%d}`, largeMessages)
+	for end := new(ending); end.size < (largeMessages-1)*largeBytes; {
+		status, err := c.Copy(load.Request(http.MethodPost, largePath(i)+"/next", body), end)
 		if err != nil {
 			return err
 		}
-		read, receipt = read+n, next
+		receipt := receiptHandle.FindSubmatch(end.last)
+		if receipt == nil {
+			return fmt.Errorf("a large fetch was answered %d: %s", status, end.last)
+		}
+		body = fmt.Sprintf(`{"receiptHandle":"%s","max":%d}`, receipt[1], largeMessages)
 	}
 	return nil
 }
@@ -108,7 +104,7 @@ func (u *system) fetchBacklog(i int) error {
 // receiptHandle finds the receipt at the end of an answer.
 var receiptHandle = regexp.MustCompile(`"receiptHandle":"([^"]+)"`)
 
-// ending keeps the last bytes that are written to it.
+// ending counts the bytes that are written to it, and keeps the last ones.
 type ending struct {
 	size int64
 	last []byte
@@ -120,33 +116,6 @@ func (e *ending) Write(p []byte) (int, error) {
 	e.last = append(e.last, p[max(0, len(p)-kept):]...)
 	e.last = e.last[max(0, len(e.last)-kept):]
 	return len(p), nil
-}
-
-// fetchNext acknowledges a receipt, unless it is empty, and fetches the next messages. It returns the size of the
-// answer and its receipt.
-func (u *system) fetchNext(client *http.Client, url, receipt string) (size int64, next string, err error) {
-	body := fmt.Sprintf(`{"max":%d}`, largeMessages)
-	if receipt != "" {
-		body = fmt.Sprintf(`{"receiptHandle":"%s","max":%d}`, receipt, largeMessages)
-	}
-	request, err := http.NewRequestWithContext(u.Context(), http.MethodPost, url, strings.NewReader(body))
-	if err != nil {
-		return 0, "", err
-	}
-	response, err := client.Do(request)
-	if err != nil {
-		return 0, "", err
-	}
-	defer response.Body.Close() //nolint:errcheck // read to its end
-	var end ending
-	if _, err := io.Copy(&end, response.Body); err != nil {
-		return 0, "", err
-	}
-	found := receiptHandle.FindSubmatch(end.last)
-	if found == nil {
-		return 0, "", fmt.Errorf("a large fetch was answered %d: %s", response.StatusCode, end.last)
-	}
-	return end.size, string(found[1]), nil
 }
 
 // publishUntil publishes small messages one after the other, and returns how long each took.
@@ -163,7 +132,7 @@ func (u *system) publishUntil(ended <-chan struct{}) (times []time.Duration, err
 		default:
 		}
 		started := time.Now()
-		_, err = c.Do(load.Request(http.MethodPut, fmt.Sprintf("/v1/channels/small/messages/m%d", i), "1"))
+		_, err = c.Do(publishRequest("small", i, "1"))
 		times = append(times, time.Since(started))
 	}
 	return times, err

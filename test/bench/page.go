@@ -13,19 +13,15 @@ import (
 	"github.com/tidemark-dev/tidemark/test/report"
 )
 
-// page is the report of the benchmarks: the table of figures against a floor, followed by the other results.
+// page is the report of the benchmarks.
 type page struct {
 	of      string // commit, date and machine
 	started time.Time
-	rows    strings.Builder // of the first table
 	text    strings.Builder
 }
 
 // runLimit is the longest time of a whole run, from the project's goals.
 const runLimit = 40 * time.Minute
-
-// requestsHeading is that of the first table.
-const requestsHeading = "Single requests"
 
 // newPage returns an empty page that names the commit, the date and this machine.
 func newPage(ctx context.Context) *page {
@@ -38,38 +34,81 @@ func newPage(ctx context.Context) *page {
 		now.UTC().Format(time.DateOnly), report.Machine(ctx))}
 }
 
-// hasSection reports whether a page has a section with a heading.
-func hasSection(page, heading string) bool { return strings.Contains(page, "\n## "+heading+"\n") }
-
-// pair is one measurement of a figure and of its floor, in seconds of CPU time.
-type pair struct{ ours, floor float64 }
-
-// medians returns the medians of figures, and of their ratios to the floors.
-func medians(pairs []pair) (ours, floor, ratio float64) {
-	return median(pairs, func(p pair) float64 { return p.ours }), median(pairs, func(p pair) float64 { return p.floor }),
-		median(pairs, func(p pair) float64 { return p.ours / p.floor })
-}
-
-// ratio adds the rounds of one figure to the first table.
-func (p *page) ratio(name string, pairs []pair, limit float64) {
-	ours, floor, ratio := medians(pairs)
-	fmt.Fprintf(&p.rows, "| %s | %.1f µs | %.1f µs | %.2f | ≤ %.1f | %s |\n", name, ours*1e6, floor*1e6, ratio, limit,
-		report.Verdict(ratio <= limit))
-	progress("%s: %.2f", name, ratio)
-}
-
-// printf adds Markdown below the first table.
-func (p *page) printf(format string, args ...any) { fmt.Fprintf(&p.text, format, args...) }
-
 // markdown returns the page.
 func (p *page) markdown() string {
 	took := time.Since(p.started)
-	head := fmt.Sprintf("# Benchmarks\n\nWritten by `make bench` %s,\nin %.0f minutes (goal ≤ %.0f, %s).\n", p.of,
-		took.Minutes(), runLimit.Minutes(), report.Verdict(took <= runLimit))
-	if p.rows.Len() > 0 {
-		head += "\n## " + requestsHeading + "\n\n" + requestsIntro + "\n| figure | Tidemark | floor | ratio | goal | |\n|---|---:|---:|---:|---:|---|\n"
+	return fmt.Sprintf("# Benchmarks\n\nWritten by `make bench` %s,\nin %.0f minutes (goal ≤ %.0f, %s).\n%s", p.of,
+		took.Minutes(), runLimit.Minutes(), report.Verdict(took <= runLimit), p.text.String())
+}
+
+// printf adds Markdown.
+func (p *page) printf(format string, args ...any) { fmt.Fprintf(&p.text, format, args...) }
+
+// section begins a section.
+func (p *page) section(heading string) { p.printf("\n## %s\n\n", heading) }
+
+// table begins a table. The names of its columns are separated by " | "; a column whose name ends with a colon is aligned
+// to the right.
+func (p *page) table(columns string) {
+	names, lines := "|", "|"
+	for name := range strings.SplitSeq(columns, " | ") {
+		line := "---|"
+		if strings.HasSuffix(name, ":") {
+			name, line = strings.TrimSuffix(name, ":"), "---:|"
+		}
+		names, lines = names+" "+name+" |", lines+line
 	}
-	return head + p.rows.String() + p.text.String()
+	p.printf("%s\n%s\n", names, lines)
+}
+
+// row adds a row to the last table, and prints it. A number is rounded, a time is in milliseconds, and a bool says whether
+// a goal was reached.
+func (p *page) row(cells ...any) {
+	texts := make([]string, len(cells))
+	for i, cell := range cells {
+		switch c := cell.(type) {
+		case bool:
+			texts[i] = report.Verdict(c)
+		case float64:
+			texts[i] = fmt.Sprintf("%.0f", c)
+		case time.Duration:
+			texts[i] = report.Millis(c)
+		default:
+			texts[i] = fmt.Sprint(c)
+		}
+	}
+	row := "| " + strings.Join(texts, " | ") + " |"
+	p.printf("%s\n", row)
+	progress("%s", row)
+}
+
+// pair is one measurement of a figure and of its floor: CPU time.
+type pair struct{ ours, floor time.Duration }
+
+func (p pair) ratio() float64 { return float64(p.ours) / float64(p.floor) }
+
+// compared adds a row with the medians of pairs, and of their ratios.
+func (p *page) compared(name string, pairs []pair, limit float64) {
+	ours, floor, ratio := medians(pairs)
+	p.row(name, report.Tenths(ours), report.Tenths(floor), fmt.Sprintf("%.2f", ratio), fmt.Sprintf("≤ %.1f", limit),
+		ratio <= limit)
+}
+
+// medians returns the medians of figures, and of their ratios to the floors.
+func medians(pairs []pair) (ours, floor time.Duration, ratio float64) {
+	return median(pairs, func(p pair) time.Duration { return p.ours }),
+		median(pairs, func(p pair) time.Duration { return p.floor }), median(pairs, pair.ratio)
+}
+
+// turns measures each of some ways once in each round, and returns the results of each way.
+func turns[W, R any](rounds int, ways []W, measure func(round int, way W) R) [][]R {
+	results := make([][]R, len(ways))
+	for round := range rounds {
+		for i, way := range ways {
+			results[i] = append(results[i], measure(round, way))
+		}
+	}
+	return results
 }
 
 // progress prints a result while the benchmarks run.
@@ -102,5 +141,5 @@ func goal(sign string, n float64) string {
 	return fmt.Sprintf("%s %g", sign, n)
 }
 
-// micros formats seconds as microseconds.
-func micros(seconds float64) string { return report.Micros(time.Duration(seconds * 1e9)) }
+// kilobytes formats a number of bytes.
+func kilobytes(bytes float64) string { return fmt.Sprintf("%.1f KB", bytes/1000) }

@@ -32,18 +32,26 @@ const peerKey = "the-key-of-a-benchmark-is-no-secret!"
 
 // centrifugoProgram returns Centrifugo, which it builds once, or "" if its modules can't be downloaded.
 func (b *bench) centrifugoProgram() string {
-	if b.peers.centrifugo != "" {
-		return b.peers.centrifugo
-	}
-	dir := b.tempDir()
-	b.peers.centrifugo = filepath.Join(dir, "centrifugo")
-	command := exec.CommandContext(b.Context(), "go", "build", "-C", "tools/centrifugo", "-o", b.peers.centrifugo, //nolint:gosec // a folder of ours
-		"github.com/centrifugal/centrifugo/v6")
-	if out, err := command.CombinedOutput(); err != nil {
-		progress("Centrifugo is not measured: %v: %s", err, out)
-		b.peers.centrifugo = ""
+	if b.peers.centrifugo == "" {
+		dir, err := b.build("tools/centrifugo", "github.com/centrifugal/centrifugo/v6")
+		if err != nil {
+			progress("Centrifugo is not measured: %v", err)
+			return ""
+		}
+		b.peers.centrifugo = filepath.Join(dir, "centrifugo")
 	}
 	return b.peers.centrifugo
+}
+
+// build builds programs of a folder of this project, and returns the folder with them.
+func (b *bench) build(folder string, packages ...string) (string, error) {
+	dir := b.tempDir()
+	args := append([]string{"build", "-C", folder, "-o", dir + "/"}, packages...)
+	out, err := exec.CommandContext(b.Context(), "go", args...).CombinedOutput() //nolint:gosec // a folder of ours
+	if err != nil {
+		err = fmt.Errorf("build %s: %w: %s", folder, err, out)
+	}
+	return dir, err
 }
 
 // tempDir returns a folder that the part removes.
@@ -54,27 +62,48 @@ func (b *bench) tempDir() string {
 	return dir
 }
 
-// startPeer starts a program, which listens on address once /livez, or another path, is answered. configure returns its
-// arguments.
-func (u *system) startPeer(name, program, alive string, configure func(dir, address string) []string) *service {
+// startPeer starts a program, which listens on as many addresses as there are, and answers GETs of a path at the first.
+// configure returns its arguments for a folder and the first address.
+func (u *system) startPeer(program, alive string, addresses int, configure func(dir string, p *launch.Service) []string,
+) *service {
 	dir := u.tempDir()
-	s, err := launch.New(u.Context(), launch.Options{Program: program, Listen: []string{""}, Name: name, Logs: dir})
-	u.Must(err)
-	s.Args = configure(dir, s.HTTP)
-	peer := &service{Service: s, bench: u.bench}
-	u.started = append(u.started, peer)
-	u.Must(s.Start(u.Context()))
-	if err := s.Await(u.Context(), alive); err != nil {
-		u.Fatalf("%v: %s", err, process.LastLines(s.Log(), 5))
-	}
-	return peer
+	return u.launch(launch.Options{Program: program, Listen: make([]string, addresses), Name: filepath.Base(program),
+		Logs: dir}, alive, func(p *launch.Service) []string { return configure(dir, p) })
+}
+
+// hostPort splits an address.
+func (b *bench) hostPort(address string) (host, port string) {
+	host, port, err := net.SplitHostPort(address)
+	b.Must(err)
+	return host, port
+}
+
+// startMinimatch starts minimatch with a Redis of its own, which is set up as that of the service is, but also listens
+// on TCP.
+func (b *bench) startMinimatch() *system {
+	u := b.startAlone(b.openRedis())
+	address, err := launch.FreeAddress(b.Context())
+	b.Must(err)
+	host, port := b.hostPort(address)
+	u.redis.do("CONFIG", "SET", "bind", host)
+	u.redis.do("CONFIG", "SET", "port", port)
+	u.server = u.run("minimatch", b.peers.minimatch, []string{"-redis", address}, "-admin", "-listen")
+	return u
+}
+
+// startNATS starts NATS with JetStream in files. Its address for clients is that of gRPC.
+func (u *system) startNATS(program string) *service {
+	return u.startPeer(program, "/healthz", 2, func(dir string, p *launch.Service) []string {
+		_, monitor := u.hostPort(p.HTTP)
+		host, port := u.hostPort(p.GRPC)
+		return []string{"-js", "-sd", filepath.Join(dir, "store"), "-a", host, "-p", port, "-m", monitor}
+	})
 }
 
 // startCentrifugo starts Centrifugo with its own engine in memory.
 func (u *system) startCentrifugo() *service {
-	return u.startPeer("centrifugo", u.centrifugoProgram(), "/health", func(dir, address string) []string {
-		host, port, err := net.SplitHostPort(address)
-		u.Must(err)
+	return u.startPeer(u.centrifugoProgram(), "/health", 1, func(dir string, p *launch.Service) []string {
+		host, port := u.hostPort(p.HTTP)
 		number, err := strconv.Atoi(port)
 		u.Must(err)
 		type object map[string]any
@@ -118,9 +147,8 @@ func centrifugoPublish(int) []byte {
 
 // startMercure starts Mercure with its default store, which is a file.
 func (u *system) startMercure() *service {
-	return u.startPeer("mercure", u.peers.mercure, "/livez", func(dir, address string) []string {
-		host, port, err := net.SplitHostPort(address)
-		u.Must(err)
+	return u.startPeer(u.peers.mercure, "/livez", 1, func(dir string, p *launch.Service) []string {
+		host, port := u.hostPort(p.HTTP)
 		config := fmt.Sprintf(`{
 	admin off
 	auto_https off

@@ -31,7 +31,7 @@ const (
 func measureRecords(b *bench) {
 	u := b.start("--matchmaking", "off")
 	defer u.stop()
-	u.printf("\n## Records\n\n| figure | | goal | |\n|---|---:|---:|---|\n")
+	u.table("figure | : | goal: | ")
 	u.measureChecks()
 	u.measureRevokeAll()
 	u.measureViews()
@@ -80,11 +80,10 @@ func (u *system) measureChecks() {
 		})
 	})
 	cpu, _, ratio := medians(pairs)
-	u.printf("| check of a session, server CPU against a bare handler (%s) | %.2f | ≤ %.1f | %s |\n", micros(cpu), ratio,
-		checkRatio, report.Verdict(ratio <= checkRatio))
-	u.printf("| scripts sent to Redis for it (commands in them: %.2f) | %.2f | ≤ %d | %s |\n", commands, scripts,
-		checkCommands,
-		report.Verdict(scripts < checkCommands+noise))
+	u.row(fmt.Sprintf("check of a session, server CPU against a bare handler (%s)", report.Micros(cpu)),
+		fmt.Sprintf("%.2f", ratio), fmt.Sprintf("≤ %.1f", checkRatio), ratio <= checkRatio)
+	u.row(fmt.Sprintf("scripts sent to Redis for it (commands in them: %.2f)", commands), fmt.Sprintf("%.2f", scripts),
+		fmt.Sprintf("≤ %d", checkCommands), scripts < checkCommands+noise)
 }
 
 // measureRevokeAll ends many sessions of a user by one call.
@@ -100,8 +99,8 @@ func (u *system) measureRevokeAll() {
 		u.Fatalf("revoke all sessions: %d %s", a.Status, a.Body)
 	}
 	answer := u.request(http.MethodGet, path, "")
-	u.printf("| revocation of all %d sessions of a user: one call | %s | none is left | %s |\n", manySession,
-		report.Millis(took), report.Verdict(strings.TrimSpace(string(answer.Body)) == `{"sessions":[]}`))
+	u.row(fmt.Sprintf("revocation of all %d sessions of a user: one call", manySession), took, "none is left",
+		strings.TrimSpace(string(answer.Body)) == `{"sessions":[]}`)
 }
 
 // measureViews counts views of some IDs.
@@ -116,9 +115,10 @@ func (u *system) measureViews() {
 	})
 	flushes := time.Since(started).Seconds()
 	cpu, _, ratio := medians(pairs)
-	u.printf("| count of a view, server CPU against a bare handler (%s) | %.2f | | |\n", micros(cpu), ratio)
-	u.printf("| scripts sent to Redis for it, with %d IDs (at most one a second and ID, in %.0f s) | %.4f | | |\n",
-		viewedIDs, flushes, scripts)
+	u.row(fmt.Sprintf("count of a view, server CPU against a bare handler (%s)", report.Micros(cpu)),
+		fmt.Sprintf("%.2f", ratio), "", "")
+	u.row(fmt.Sprintf("scripts sent to Redis for it, with %d IDs (at most one a second and ID, in %.0f s)", viewedIDs,
+		flushes), fmt.Sprintf("%.4f", scripts), "", "")
 }
 
 // awaitViews waits until all views are written.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"os"
-	"strconv"
 	"strings"
 	"time"
 
@@ -105,19 +104,14 @@ func (r *redisServers) calls(commands ...string) (sum float64) {
 	return sum
 }
 
-// numbers returns the numbers of a section of INFO. If a line has several, it returns the first, which is a command's
-// number of calls.
+// numbers returns the numbers of a section of INFO, all nodes together.
 func (r *redisServers) numbers(section string) map[string]float64 {
 	all := make(map[string]float64)
 	for _, node := range r.nodes {
-		text, err := node.Do(r.bench.Context(), node.B().Info().Section(section).Build()).ToString()
+		numbers, err := redistest.Numbers(r.bench.Context(), node, section)
 		r.bench.Must(err)
-		for line := range strings.Lines(text) {
-			field, value, _ := strings.Cut(strings.TrimSpace(line), ":")
-			value, _, _ = strings.Cut(strings.TrimPrefix(value, "calls="), ",")
-			if n, err := strconv.ParseFloat(value, 64); err == nil {
-				all[field] += n
-			}
+		for field, n := range numbers {
+			all[field] += n
 		}
 	}
 	return all

@@ -2,14 +2,20 @@ package main
 
 import (
 	"fmt"
+	"log/slog"
 	"math"
 	"os"
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
+	"github.com/tidemark-dev/tidemark/internal/records/site"
+	"github.com/tidemark-dev/tidemark/shard"
+	"github.com/tidemark-dev/tidemark/storage/redis"
+	"github.com/tidemark-dev/tidemark/storage/redis/shards"
 	"github.com/tidemark-dev/tidemark/test/report"
 )
 
@@ -36,9 +42,9 @@ func measureShards(b *bench) {
 	u := b.start("--matchmaking", "off")
 	defer u.stop()
 	u.fillShards(entries)
-	u.printf("\n## Shards\n\n%d entries of %d bytes in %d shards, each in %d data centres. Each node is a "+
-		"process, and the clients run in another\none, all on the cores of this machine. A Get has %d keys and "+
-		"asks the three nodes of each shard, %d in all, and uses\nthe first answers.\n\n",
+	u.printf("%d entries of %d bytes in %d shards, each in %d data centres. Each node is a process, and the clients run in "+
+		"another\none, all on the cores of this machine. A Get has %d keys and asks the three nodes of each shard, %d in "+
+		"all, and uses\nthe first answers.\n\n",
 		entries, len(entryValue), perDC, len(dcs), keysOfGet, perDC*len(dcs))
 	u.measureTier()
 	u.measureGrowth()
@@ -84,10 +90,9 @@ type way struct {
 	redis   bool
 	local   string // data centre that is asked first
 	clients *clients
-	reads   []read // one for each round
 }
 
-// measureGets reads as fast as the clients can, alternating between the ways.
+// measureGets reads as fast as the clients can, alternating between the ways. The others are compared with the last one.
 func (u *system) measureGets(all nodes) {
 	ways := []*way{
 		{name: "through nodes", goal: true},
@@ -100,38 +105,31 @@ func (u *system) measureGets(all nodes) {
 		defer w.clients.end()
 		w.clients.read(order{Redis: w.redis, Callers: callers, For: readTime / 4}) // connections, and buffers
 	}
-	for range u.rounds {
-		for _, w := range ways {
-			used := all.cpu
-			if w.redis {
-				used = u.redis.cpu
-			}
-			w.reads = append(w.reads, readFrom(w.clients, order{Redis: w.redis, Callers: callers, For: readTime / 2}, used))
+	reads := turns(u.rounds, ways, func(_ int, w *way) read {
+		used := all.cpu
+		if w.redis {
+			used = u.redis.cpu
 		}
-	}
-	u.printGets(ways)
-}
-
-// printGets writes a row for each way to read. The others are compared with the last one.
-func (u *system) printGets(ways []*way) {
-	u.printf("| %d callers read at once | keys/s for a core of the client | goal | | keys/s | p50 | p99 | CPU of nodes "+
-		"or Redis for a Get | CPU of the client, of that of MGET |\n"+
-		"|---|---:|---:|---|---:|---:|---:|---:|---:|\n", callers)
-	for _, w := range ways {
+		return readFrom(w.clients, order{Redis: w.redis, Callers: callers, For: readTime / 2}, used)
+	})
+	u.table(fmt.Sprintf("%d callers read at once | keys/s for a core of the client: | goal: |  | keys/s: | p50: | p99: | "+
+		"CPU of nodes or Redis for a Get: | CPU of the client, of that of MGET:", callers))
+	for i, w := range ways {
 		var ratios []float64
 		var took []time.Duration
 		var used time.Duration
-		for i, mget := range ways[len(ways)-1].reads {
-			ratios = append(ratios, mget.perCore()/w.reads[i].perCore())
-			took, used = append(took, w.reads[i].Took...), used+w.reads[i].nodes
+		for round, r := range reads[i] {
+			ratios = append(ratios, reads[len(ways)-1][round].perCore()/r.perCore())
+			took, used = append(took, r.Took...), used+r.nodes
 		}
-		perCore, goal := median(w.reads, read.perCore), " | "
+		perCore := median(reads[i], read.perCore)
+		var goal, verdict any = "", ""
 		if w.goal {
-			goal = fmt.Sprintf("≥ %d | %s", keysPerCore, report.Verdict(perCore >= keysPerCore))
+			goal, verdict = fmt.Sprint("≥ ", keysPerCore), perCore >= keysPerCore
 		}
-		u.printf("| %s | %.0f | %s | %.0f | %s | %s | %s | %.1f |\n", w.name, perCore, goal, median(w.reads, read.perSecond),
-			report.Millis(report.Quantile(took, 0.5)), report.Millis(report.Quantile(took, 0.99)),
-			report.Micros(used/time.Duration(max(1, len(took)))), median(ratios, func(r float64) float64 { return r }))
+		u.row(w.name, perCore, goal, verdict, median(reads[i], read.perSecond), report.Quantile(took, 0.5),
+			report.Quantile(took, 0.99), report.Micros(used/time.Duration(max(1, len(took)))),
+			fmt.Sprintf("%.1f", median(ratios, func(r float64) float64 { return r })))
 	}
 	u.printf("\nMGET is one command over a Unix socket.\n")
 }
@@ -159,14 +157,11 @@ func (u *system) measureSilence(all nodes) {
 	}
 	ratio := float64(report.Quantile(with, 0.99)) / float64(report.Quantile(without, 0.99))
 	u.printf("\n%d Gets a second are measured while all nodes run, and in turns while the nodes of one data "+
-		"centre are stopped:\ntheir connections stay open, but they don't answer.\n\n"+
-		"| nodes | Gets | p50 | p99 | of that without | goal | |\n"+
-		"|---|---:|---:|---:|---:|---:|---|\n", callers*int(time.Second/getPace))
-	u.printf("| all run | %d | %s | %s | | | |\n", len(without), report.Millis(report.Quantile(without, 0.5)),
-		report.Millis(report.Quantile(without, 0.99)))
-	u.printf("| one data centre is silent | %d | %s | %s | %.2f | ≤ %.1f | %s |\n", len(with),
-		report.Millis(report.Quantile(with, 0.5)), report.Millis(report.Quantile(with, 0.99)),
-		ratio, silentRatio, report.Verdict(ratio <= silentRatio))
+		"centre are stopped:\ntheir connections stay open, but they don't answer.\n\n", callers*int(time.Second/getPace))
+	u.table("nodes | Gets: | p50: | p99: | of that without: | goal: | ")
+	u.row("all run", len(without), report.Quantile(without, 0.5), report.Quantile(without, 0.99), "", "", "")
+	u.row("one data centre is silent", len(with), report.Quantile(with, 0.5), report.Quantile(with, 0.99),
+		fmt.Sprintf("%.2f", ratio), fmt.Sprintf("≤ %.1f", silentRatio), ratio <= silentRatio)
 }
 
 // The number of clients whose pings are counted, and for how long. They ping more often than usual, so that their CPU
@@ -190,15 +185,14 @@ func (u *system) measurePings(all nodes) {
 	perSecond := pings / between.Seconds()
 	want := float64(hosts*pingClients) / pingPeriod.Seconds()
 	ofClient, ofNode := found.CPU.Seconds()/pings, found.nodes.Seconds()/pings
+	micros := func(seconds float64) string { return report.Micros(time.Duration(seconds * 1e9)) }
 	u.printf("\n%d clients ping %d nodes every %s, which is %.1f pings a second: nodes × clients / period. The "+
 		"nodes counted %.1f\n(%s). A ping costs the client %s of CPU time, and a node %s, including the work of "+
 		"idle processes.\n",
 		pingClients, hosts, pingPeriod, want, perSecond,
 		report.Verdict(math.Abs(perSecond-want) <= want/20), micros(ofClient), micros(ofNode))
-	u.printf("\nProjection for 1000 nodes (a ping is a request and an answer):\n\n" +
-		"| clients | options of the clients | pings/s, each client and all | each node | of a core: client | " +
-		"node |\n" +
-		"|---:|---|---:|---:|---:|---:|\n")
+	u.printf("\nProjection for 1000 nodes (a ping is a request and an answer):\n\n")
+	u.table("clients: | options of the clients | pings/s, each client and all: | each node: | of a core: client: | node:")
 	for _, row := range []struct {
 		clients float64
 		options string
@@ -210,8 +204,8 @@ func (u *system) measurePings(all nodes) {
 		{1000, "PingRate 50: a node is pinged every 20 s", 50},
 	} {
 		perNode := row.each * row.clients / 1000
-		u.printf("| %.0f | %s | %.0f, %.0f | %.0f | %.1f%% | %.1f%% |\n", row.clients, row.options, row.each,
-			row.each*row.clients, perNode, 100*row.each*ofClient, 100*perNode*ofNode)
+		u.row(row.clients, row.options, fmt.Sprintf("%.0f, %.0f", row.each, row.each*row.clients), perNode,
+			fmt.Sprintf("%.1f%%", 100*row.each*ofClient), fmt.Sprintf("%.1f%%", 100*perNode*ofNode))
 	}
 	u.printf("\nEach answer to a Get contains what a ping returns: with SkipPings, nodes that have answered a " +
 		"client within\nPingPeriod aren't pinged.\n")
@@ -223,9 +217,8 @@ func (u *system) measureGrowth() {
 		"clients share %d cores,\nso the rate doesn't grow as it would on separate machines. The last column is "+
 		"the rate that the nodes could reach\nwith a core each, at the measured cost of a key. A call has a cost "+
 		"besides that of its keys: for the capacity to\ngrow with the nodes, Gets must have more keys, or more "+
-		"of them must run at a time.\n\n"+
-		"| nodes | keys of a Get | keys/s here | nodes | client | CPU for a key: nodes | client | on paper |\n"+
-		"|---:|---:|---:|---:|---:|---:|---:|---:|\n", runtime.NumCPU())
+		"of them must run at a time.\n\n", runtime.NumCPU())
+	u.table("nodes: | keys of a Get: | keys/s here: | nodes: | client: | CPU for a key: nodes: | client: | on paper:")
 	for _, n := range []int{1, 2, 4, 8} {
 		u.measureSize(n)
 	}
@@ -241,11 +234,11 @@ func (u *system) measureSize(n int) {
 	for _, keys := range slices.Compact([]int{keysOfGet, n * keysOfGet}) {
 		found := readFrom(c, order{Keys: keys, Callers: callers, For: readTime / 2}, all.cpu)
 		ofNodes, ofClient := found.nodes.Seconds()/found.keys(), found.CPU.Seconds()/found.keys()
-		share := func(used time.Duration) float64 {
-			return 100 * used.Seconds() / found.For.Seconds() / float64(runtime.NumCPU())
+		share := func(used time.Duration) string {
+			return fmt.Sprintf("%.0f%%", 100*used.Seconds()/found.For.Seconds()/float64(runtime.NumCPU()))
 		}
-		u.printf("| %d | %d | %.0f | %.0f%% | %.0f%% | %.2f µs | %.2f µs | %.0f keys/s |\n", n, keys, found.perSecond(),
-			share(found.nodes), share(found.CPU), ofNodes*1e6, ofClient*1e6, float64(n)/ofNodes)
+		u.row(n, keys, found.perSecond(), share(found.nodes), share(found.CPU), fmt.Sprintf("%.2f µs", ofNodes*1e6),
+			fmt.Sprintf("%.2f µs", ofClient*1e6), fmt.Sprintf("%.0f keys/s", float64(n)/ofNodes))
 	}
 }
 
@@ -264,12 +257,12 @@ func (u *system) measureMemory() {
 	const added = manyEntries - entries
 	each := float64(keys)/added + float64(len(entryValue))
 	live, resident = (live-fewLive)/added-each, (resident-fewResident)/added-each
-	u.printf("\n" +
-		"| entries of a node | key and value | memory above them, as the garbage collector leaves it | goal | | resident " +
-		"|\n" +
-		"|---:|---:|---:|---:|---|---:|\n")
-	u.printf("| %d | %.1f bytes | %.1f bytes | ≤ %d bytes | %s | %.1f bytes |\n", manyEntries, each, live, bytesOfEntry,
-		report.Verdict(live <= bytesOfEntry), resident)
+	u.printf("\n")
+	u.table("entries of a node: | key and value: | memory above them, as the garbage collector leaves it: | goal: |  | " +
+		"resident:")
+	format := func(n float64) string { return fmt.Sprintf("%.1f bytes", n) }
+	u.row(manyEntries, format(each), format(live), fmt.Sprintf("≤ %d bytes", bytesOfEntry), live <= bytesOfEntry,
+		format(resident))
 }
 
 // nodeMemory returns the memory of a node with all entries, in bytes. Go collects garbage often, so that little garbage
@@ -292,4 +285,86 @@ func (u *system) awaitCollection(all nodes) {
 	for loaded := collected(); collected() == loaded; {
 		c.read(order{Callers: callers, For: readTime / 10})
 	}
+}
+
+// entryValue is the value of an entry.
+var entryValue = `{"id":1,"name":"Ann","bio":"` + strings.Repeat("x", 172) + `"}`
+
+// fillShards stores the given number of entries.
+func (u *system) fillShards(entries int) {
+	const script = `for i = tonumber(ARGV[1]), tonumber(ARGV[2]) do
+		redis.call('SET', ARGV[3] .. string.format('%d', i) .. ARGV[4], ARGV[5])
+	end
+	return 1`
+	before, after, _ := strings.Cut(site.Kind("author").Key("0"), "0")
+	for from := 0; from < entries; from += 10_000 {
+		to := min(from+10_000, entries) - 1
+		u.redis.do("EVAL", script, "0", strconv.Itoa(from), strconv.Itoa(to), before, after, entryValue)
+	}
+}
+
+// nodes are the nodes of some data centres, each a process.
+type nodes []node
+
+type node struct {
+	*service
+	dc string
+}
+
+// loadRate is so high that it doesn't slow a node.
+const loadRate = "1000000"
+
+// startNodes gives a data centre a layout, and starts a node for each of its shards.
+func (u *system) startNodes(dc string, count int) (started nodes) {
+	conn, err := redis.Connect(u.Context(), redis.Options{URL: "unix://" + u.redis.socket,
+		Logger: slog.New(slog.DiscardHandler)})
+	u.Must(err)
+	defer conn.Close()
+	_, err = shards.New(conn).SetLayout(u.Context(), site.Kind("author").Name, dc, 0, shard.Even(count))
+	u.Must(err)
+	for i := range count {
+		host := fmt.Sprintf("%s-%d", dc, i)
+		args := append([]string{"shards", "serve", "--log-level", "error", "--cache", site.Kind("author").Name, "--dc", dc,
+			"--host", host, "--load-rate", loadRate}, u.redis.args...)
+		p := u.run("node", u.binary, args, "--admin-listen", "--listen")
+		started = append(started, node{service: p, dc: dc})
+	}
+	return started
+}
+
+// awaitReady returns when all nodes have loaded their shards.
+func (all nodes) awaitReady() {
+	for _, n := range all {
+		n.bench.Must(n.Await(n.bench.Context(), "/readyz"))
+	}
+}
+
+// end ends the nodes.
+func (all nodes) end() {
+	for _, n := range all {
+		n.end(syscall.SIGTERM)
+	}
+}
+
+// signal sends the nodes a signal.
+func (all nodes) signal(s syscall.Signal) {
+	for _, n := range all {
+		n.bench.Must(n.Signal(s))
+	}
+}
+
+// cpu returns the CPU time that the nodes have used together.
+func (all nodes) cpu() (sum time.Duration) {
+	for _, n := range all {
+		sum += n.cpu()
+	}
+	return sum
+}
+
+// requests returns how many requests the nodes have answered.
+func (all nodes) requests() (sum float64) {
+	for _, n := range all {
+		sum += n.labelled("tidemark_shard_node_requests_total", "cache")[site.Kind("author").Name]
+	}
+	return sum
 }

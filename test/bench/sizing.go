@@ -10,7 +10,6 @@ import (
 
 	"github.com/tidemark-dev/tidemark/internal/program/sizing"
 	"github.com/tidemark-dev/tidemark/test/load"
-	"github.com/tidemark-dev/tidemark/test/report"
 )
 
 // The ratios of an estimate of tidemark size and a measurement that docs/sizing.md states, either way.
@@ -20,13 +19,12 @@ const (
 	cpuRatio     = 2
 )
 
-const sizingIntro = "\n## Estimates\n\n`tidemark size`, which [sizing.md](sizing.md) describes, against a run: on each of %d " +
-	"channels a subscriber waits, receives\neach message in a fetch of its own, and acknowledges it. CPU times and bytes are " +
-	"those of a message.\n\n| contents of | figure | estimate | measured | ratio | goal | |\n|---:|---|---:|---:|---:|---|---|\n"
-
 // measureSizing compares estimates of tidemark size with a run.
 func measureSizing(b *bench) {
-	b.printf(sizingIntro, channelCount)
+	b.printf("`tidemark size`, which [sizing.md](sizing.md) describes, against a run: on each of %d channels a subscriber "+
+		"waits, receives\neach message in a fetch of its own, and acknowledges it. CPU times and bytes are those of a "+
+		"message.\n\n", channelCount)
+	b.table("contents of: | figure | estimate: | measured: | ratio: | goal | ")
 	for _, bytes := range []int{contentBytes, 8 << 10} {
 		b.compareSizing(bytes, b.requests/2/channelCount)
 	}
@@ -40,19 +38,19 @@ func (b *bench) compareSizing(bytes, each int) {
 	path := func(i int) string { return subscriberPath(sizingChannel(i), "s") }
 	u.subscribe(channelCount, path)
 	n, content := channelCount*each, `"`+strings.Repeat("x", bytes-2)+`"`
-	m := &meter{system: u, servers: []*service{u.server}}
-	m.read()
-	receiving, ctx := errgroup.WithContext(u.Context())
-	for i := range channelCount {
-		receiving.Go(func() error { return u.consume(ctx, path(i), each, 1, "30s") })
-	}
-	u.repeat(n, func(n int) []byte {
-		return load.Request(http.MethodPost, "/v1/channels/"+sizingChannel(n%channelCount)+"/messages",
-			`{"content":`+content+`}`)
+	m := meter{system: u, servers: []*service{u.server}}
+	used := m.during(n, func() {
+		receiving, ctx := errgroup.WithContext(u.Context())
+		for i := range channelCount {
+			receiving.Go(func() error { return u.consume(ctx, path(i), each, 1, "30s") })
+		}
+		u.repeat(n, func(n int) []byte {
+			return load.Request(http.MethodPost, "/v1/channels/"+sizingChannel(n%channelCount)+"/messages",
+				`{"content":`+content+`}`)
+		})
+		u.Must(receiving.Wait())
 	})
-	u.Must(receiving.Wait())
-	m.read()
-	used, memory := m.perTicket(n), u.redis.memory()
+	memory := u.redis.memory()
 
 	l := sizing.Load{
 		Channels: channelCount, MessageBytes: bytes, TTL: time.Hour, Rate: float64(n) / time.Hour.Seconds(),
@@ -61,9 +59,8 @@ func (b *bench) compareSizing(bytes, each int) {
 	e := sizing.Of(l)
 	row := func(figure, form string, estimate, measured, limit float64) {
 		ratio := estimate / measured
-		b.printf("| %d bytes | %s | "+form+" | "+form+" | %.2f | %.2f to %.2f | %s |\n", bytes, figure, estimate, measured,
-			ratio, 1/limit, limit, report.Verdict(ratio <= limit && ratio >= 1/limit))
-		progress("sizing, %d bytes, %s: %.2f", bytes, figure, ratio)
+		b.row(fmt.Sprintf("%d bytes", bytes), figure, fmt.Sprintf(form, estimate), fmt.Sprintf(form, measured),
+			fmt.Sprintf("%.2f", ratio), fmt.Sprintf("%.2f to %.2f", 1/limit, limit), ratio <= limit && ratio >= 1/limit)
 	}
 	row("Redis memory, all", "%.1f MB", e.RedisBytes/1e6, memory/1e6, memoryRatio)
 	row("Redis receives", "%.0f B", e.RedisIn/l.Rate, used.in, trafficRatio)

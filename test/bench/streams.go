@@ -17,7 +17,7 @@ import (
 // The numbers of streams and messages that are measured.
 const (
 	idleStreams   = 5000
-	mostStreams   = 100_000
+	maxStreams    = 100_000
 	lastMessages  = 5 // to idle streams
 	streamRounds  = 3
 	activeStreams = 1000
@@ -29,27 +29,12 @@ const (
 
 // Limits of the cost of streams, from the project's goals.
 const (
-	idleLimit   = 8 * 1000 // bytes of an idle stream
-	mostLimit   = 1e9      // bytes of 100,000 idle streams
-	lastRatio   = 40. / 58 // of the time of Mercure
-	lastAlone   = 40 * time.Millisecond
-	costRatio   = 1.0 // times the CPU time of a bare handler
-	slowTimes   = 2   // times the p99 without slow readers
-	streamIntro = "\n## Streams\n\n%d subscribers of one channel, each with a stream of its own over HTTP/1.1, unless the " +
-		"row says otherwise. Memory is the\ngrowth of the server's resident memory while nothing is sent, connections " +
-		"included. Then %d messages of %d bytes are\npublished, each when all have the one before. The last one has a " +
-		"message so long after the beginning of its publish. All\nservers take turns; the medians of %d rounds. The bare " +
-		"handler has a goroutine and a Go channel for each stream, which\nnet/http serves. Peers keep the messages in memory, " +
-		"or in a file of their own (Mercure). Goals: below both peers, and\nat most 0.69 of Mercure's time, or %d ms if " +
-		"there is no Mercure.\n\n" +
-		"| streams | memory each | goal | | last one has it after | goal | |\n|---|---:|---:|---|---:|---:|---|\n"
-	costIntro = "\nCPU time of the server for each message of each of %d streams, while %d messages a second are " +
-		"published. The bare\nhandler writes as many bytes to as many streams. All take turns; the medians of %d rounds.\n\n" +
-		"| streams | bytes | server | bare handler | ratio | goal | |\n|---|---:|---:|---:|---:|---:|---|\n"
-	slowIntro = "\n%d streams that are read, beside as many whose clients read nothing. %d messages of %d bytes are " +
-		"published, each\nwhen all readers have the one before. Latency is the time from the beginning of the publish to a " +
-		"reader.\n\n| streams | p50 | p99 | p50 beside slow ones | p99 | goal | | memory for each slow one |\n" +
-		"|---|---:|---:|---:|---:|---:|---|---:|\n"
+	idleLimit = 8 * 1000 // bytes of an idle stream
+	maxLimit  = 1e9      // bytes of 100,000 idle streams
+	lastRatio = 40. / 58 // of the time of Mercure
+	lastAlone = 40 * time.Millisecond
+	costRatio = 1.0 // times the CPU time of a bare handler
+	slowTimes = 2   // times the p99 without slow readers
 )
 
 // crowdContent is a JSON string of 256 bytes that a crowd recognizes.
@@ -73,10 +58,11 @@ type audience struct {
 
 // stage is a way to send messages on streams.
 type stage struct {
-	name string
-	ours bool
-	once bool // a stream ends with its first message
-	open func(b *bench, n int) *audience
+	name  string
+	ours  bool
+	once  bool    // a stream ends with its first message
+	limit float64 // the time until the last stream has a message, as a multiple of that of this peer; 0: it is none
+	open  func(b *bench, n int) *audience
 }
 
 // stages returns those that can be measured.
@@ -86,33 +72,34 @@ func (b *bench) stages() []stage {
 		{name: "WebSocket", ours: true, open: openSockets},
 		{name: "bare handler, server-sent events", open: openBare(bareBytes)},
 	}
-	if b.centrifugoProgram() != "" {
-		peer := func(steps func(int) []load.Step) func(b *bench, n int) *audience {
-			return func(b *bench, n int) *audience {
-				u := b.startAlone()
-				return u.gather(u.startCentrifugo(), n, steps, centrifugoPublish)
-			}
+	peer := func(start func(u *system) *service, steps func(int) []load.Step, publish load.Maker) func(*bench, int) *audience {
+		return func(b *bench, n int) *audience {
+			u := b.startAlone(&redisServers{bench: b})
+			return u.gather(start(u), n, steps, publish)
 		}
-		all = append(all, stage{name: "Centrifugo, server-sent events", open: peer(centrifugoEvents)},
-			stage{name: "Centrifugo, WebSocket", open: peer(centrifugoSocket)})
+	}
+	if b.centrifugoProgram() != "" {
+		all = append(all,
+			stage{name: "Centrifugo, server-sent events", limit: 1,
+				open: peer((*system).startCentrifugo, centrifugoEvents, centrifugoPublish)},
+			stage{name: "Centrifugo, WebSocket", limit: 1,
+				open: peer((*system).startCentrifugo, centrifugoSocket, centrifugoPublish)})
 	}
 	if b.peers.mercure != "" {
-		all = append(all, stage{name: "Mercure, server-sent events", open: func(b *bench, n int) *audience {
-			u := b.startAlone()
-			return u.gather(u.startMercure(), n, mercureEvents, b.mercurePublish())
-		}})
+		all = append(all, stage{name: "Mercure, server-sent events", limit: lastRatio,
+			open: peer((*system).startMercure, mercureEvents, b.mercurePublish())})
 	}
 	return all
 }
 
 // gather opens n streams of a server.
 func (u *system) gather(process *service, n int, steps func(i int) []load.Step, publish load.Maker) *audience {
-	before := process.Resident()
+	before := process.resident()
 	a := &audience{system: u, process: process, request: publish, crowd: u.openCrowd(process, n, steps)}
 	if u.server != nil {
 		u.awaitIdle()
 	}
-	a.memory = float64(process.Resident()-before) / float64(n)
+	a.memory = (process.resident() - before) / float64(n)
 	var err error
 	a.publisher, err = load.Dial(u.Context(), process.HTTP)
 	u.Must(err)
@@ -157,7 +144,7 @@ func (b *bench) gatherOurs(n int, steps func(i int) []load.Step) *audience {
 func openBare(bytes int) func(b *bench, n int) *audience {
 	return func(b *bench, n int) *audience {
 		const chunk = len("1ff\r\n\r\n") // around the bytes of a response without a length
-		u := b.startAlone()
+		u := b.startAlone(&redisServers{bench: b})
 		u.startFloor()
 		return u.gather(u.floor, n, func(int) []load.Step { return load.EventsSteps("/stream") }, func(int) []byte {
 			return load.Request(http.MethodPut, "/push", marked(bytes-chunk))
@@ -182,11 +169,6 @@ func publishRequest(channel string, n int, content string) []byte {
 	return load.Request(http.MethodPut, fmt.Sprintf("/v1/channels/%s/messages/m%d", channel, n), content)
 }
 
-func (u *system) publish(channel string, n int, content string) {
-	_, err := load.Once(u.Context(), u.server.HTTP, publishRequest(channel, n, content))
-	u.Must(err)
-}
-
 // send publishes messages, at a pace, and returns how long each stream took to have the last one. It numbers them from
 // first.
 func (a *audience) send(first, messages int, every time.Duration) []time.Duration {
@@ -206,26 +188,22 @@ func (a *audience) send(first, messages int, every time.Duration) []time.Duratio
 
 // measureStreams measures streams by each transport.
 func measureStreams(b *bench) {
-	b.printf(streamIntro, idleStreams, lastMessages, contentBytes, min(b.rounds, streamRounds), lastAlone.Milliseconds())
 	stages := b.stages()
-	b.idleStreams(stages)
-	b.mostStreams()
-	b.printf(costIntro, activeStreams, time.Second/sentPace, min(b.rounds, streamRounds))
-	b.streamCosts(stages)
-	b.unmeasured()
-	b.printf(slowIntro, activeStreams, sentMessages, slowBytes)
-	b.slowStreams("server-sent events", eventSteps)
-	b.slowStreams("WebSocket", socketSteps)
-}
-
-// unmeasured names the peers that were not measured.
-func (b *bench) unmeasured() {
+	b.idleStreams(append(slices.Clone(stages), stage{name: "long poll", ours: true, once: true, open: openPolls}))
+	b.manyStreams()
+	b.streamCosts(slices.DeleteFunc(stages, func(s stage) bool { return strings.HasPrefix(s.name, "bare") }))
 	if b.peers.centrifugo == "" {
 		b.printf("\nCentrifugo was not measured: its modules could not be downloaded.\n")
 	}
 	if b.peers.mercure == "" {
 		b.printf("\nMercure was not measured: there is no program of it (option `-mercure`).\n")
 	}
+	b.printf("\n%d streams that are read, beside as many whose clients read nothing. %d messages of %d bytes are "+
+		"published, each\nwhen all readers have the one before. Latency is the time from the beginning of the publish to a "+
+		"reader.\n\n", activeStreams, sentMessages, slowBytes)
+	b.table("streams | p50: | p99: | p50 beside slow ones: | p99: | goal: |  | memory for each slow one:")
+	b.slowStreams("server-sent events", eventSteps)
+	b.slowStreams("WebSocket", socketSteps)
 }
 
 // idled is the cost of idle streams, and how long the last of them took to have a message.
@@ -236,44 +214,41 @@ type idled struct {
 
 // idleStreams measures idle streams, and messages to all.
 func (b *bench) idleStreams(stages []stage) {
-	stages = append(slices.Clone(stages), stage{name: "long poll", ours: true, once: true, open: openPolls})
-	rounds := make(map[string][]idled)
-	for range min(b.rounds, streamRounds) {
-		for _, s := range stages {
-			rounds[s.name] = append(rounds[s.name], b.idleOnce(s))
-		}
-	}
+	rounds := min(b.rounds, streamRounds)
+	b.printf("%d subscribers of one channel, each with a stream of its own over HTTP/1.1, unless the row says otherwise. "+
+		"Memory is the\ngrowth of the server's resident memory while nothing is sent, connections included. Then %d messages "+
+		"of %d bytes are\npublished, each when all have the one before. The last one has a message so long after the "+
+		"beginning of its publish. All\nservers take turns; the medians of %d rounds. The bare handler has a goroutine and a "+
+		"Go channel for each stream, which\nnet/http serves. Peers keep the messages in memory, or in a file of their own "+
+		"(Mercure). Goals: below both peers, and\nat most 0.69 of Mercure's time, or %d ms if there is no Mercure.\n\n",
+		idleStreams, lastMessages, contentBytes, rounds, lastAlone.Milliseconds())
+	b.table("streams | memory each: | goal: |  | last one has it after: | goal: | ")
+	found := turns(rounds, stages, func(_ int, s stage) idled { return b.idleOnce(s) })
+	last := func(i int) time.Duration { return median(found[i], func(r idled) time.Duration { return r.last }) }
 	limit := time.Duration(math.MaxInt64)
 	if b.peers.mercure == "" {
 		limit = lastAlone
 	}
-	for _, s := range stages {
-		last := median(rounds[s.name], func(i idled) time.Duration { return i.last })
-		switch {
-		case strings.HasPrefix(s.name, "Mercure"):
-			limit = min(limit, time.Duration(float64(last)*lastRatio))
-		case strings.HasPrefix(s.name, "Centrifugo"):
-			limit = min(limit, last)
+	for i, s := range stages {
+		if s.limit > 0 {
+			limit = min(limit, time.Duration(float64(last(i))*s.limit))
 		}
 	}
-	for _, s := range stages {
-		bytes := median(rounds[s.name], func(i idled) float64 { return i.bytes })
-		last := median(rounds[s.name], func(i idled) time.Duration { return i.last })
-		goals := [4]string{}
+	for i, s := range stages {
+		bytes := median(found[i], func(r idled) float64 { return r.bytes })
+		goals := [4]any{"", "", "", ""}
 		if s.ours {
-			goals[0], goals[1] = fmt.Sprintf("≤ %d KB", idleLimit/1000), report.Verdict(bytes <= idleLimit)
+			goals[0], goals[1] = fmt.Sprintf("≤ %d KB", idleLimit/1000), bytes <= idleLimit
 		}
 		if s.ours && !s.once {
-			goals[2], goals[3] = "≤ "+report.Millis(limit), report.Verdict(last <= limit)
+			goals[2], goals[3] = atMost(limit, report.Millis), last(i) <= limit
 		}
-		b.printf("| %s | %.1f KB | %s | %s | %s | %s | %s |\n", s.name, bytes/1000, goals[0], goals[1],
-			report.Millis(last), goals[2], goals[3])
-		progress("%d idle streams, %s: %.1f KB, %s", idleStreams, s.name, bytes/1000, report.Millis(last))
+		b.row(s.name, kilobytes(bytes), goals[0], goals[1], last(i), goals[2], goals[3])
 	}
-	b.printf("| server-sent events over HTTP/2, 100 on a connection | %.1f KB | | | | | |\n", b.multiplexed()/1000)
+	b.row("server-sent events over HTTP/2, 100 on a connection", kilobytes(b.multiplexed()), "", "", "", "", "")
 }
 
-func (b *bench) idleOnce(s stage) (found idled) {
+func (b *bench) idleOnce(s stage) idled {
 	a := s.open(b, idleStreams)
 	defer a.close()
 	messages := lastMessages
@@ -284,9 +259,7 @@ func (b *bench) idleOnce(s stage) (found idled) {
 	for n := range messages {
 		lasts = append(lasts, slices.Max(a.send(n, 1, 0)))
 	}
-	found = idled{bytes: a.memory, last: report.Quantile(lasts, 0.5)}
-	progress("%s: %.1f KB, %s", s.name, found.bytes/1000, lasts)
-	return found
+	return idled{bytes: a.memory, last: report.Quantile(lasts, 0.5)}
 }
 
 // multiplexed returns the memory of an idle stream of server-sent events over HTTP/2.
@@ -295,7 +268,7 @@ func (b *bench) multiplexed() float64 {
 	u := b.start("--matchmaking", "off")
 	defer u.stop()
 	u.subscribe(idleStreams, func(i int) string { return subscriberPath(wakeChannel, subscriberName(i)) })
-	before := u.server.Resident()
+	before := u.server.resident()
 	for i := range connections {
 		c, err := load.DialFlood(u.Context(), u.server.HTTP, true)
 		u.Must(err)
@@ -308,23 +281,20 @@ func (b *bench) multiplexed() float64 {
 		})
 	}
 	u.awaitIdle()
-	bytes := float64(u.server.Resident()-before) / idleStreams
-	progress("HTTP/2: %.1f KB", bytes/1000)
-	return bytes
+	return (u.server.resident() - before) / idleStreams
 }
 
-// mostStreams measures the memory of as many idle streams as one server may have here.
-func (b *bench) mostStreams() {
-	n := min(mostStreams, openFiles()-500)
+// manyStreams measures the memory of as many idle streams as one server may have here.
+func (b *bench) manyStreams() {
+	n := min(maxStreams, openFiles()-500)
 	a := openEvents(b, n)
 	defer a.close()
-	all, why := a.memory*mostStreams, ""
-	if n < mostStreams {
+	all, why := a.memory*maxStreams, ""
+	if n < maxStreams {
 		why = fmt.Sprintf(", in proportion to %d, since a process may have only %d files here", n, openFiles())
 	}
-	b.printf("\n%d idle streams of server-sent events use %.2f GB%s (goal ≤ %.0f GB, %s).\n", mostStreams, all/1e9, why,
-		mostLimit/1e9, report.Verdict(all <= mostLimit))
-	progress("%d idle streams: %.1f KB each", n, a.memory/1000)
+	b.printf("\n%d idle streams of server-sent events use %.2f GB%s (goal ≤ %.0f GB, %s).\n", maxStreams, all/1e9, why,
+		maxLimit/1e9, report.Verdict(all <= maxLimit))
 }
 
 // cost is the CPU time for a message of a stream, and its size.
@@ -335,36 +305,29 @@ type cost struct {
 
 // streamCosts measures the CPU time of each message of each stream.
 func (b *bench) streamCosts(stages []stage) {
-	rounds := make(map[string][]cost)
-	for range min(b.rounds, streamRounds) {
-		for _, s := range stages {
-			if strings.HasPrefix(s.name, "bare") {
-				continue
-			}
-			c := b.streamCost(s.open)
-			if s.ours {
-				c.floor = b.streamCost(openBare(int(c.bytes))).ours
-			}
-			rounds[s.name] = append(rounds[s.name], c)
+	rounds := min(b.rounds, streamRounds)
+	b.printf("\nCPU time of the server for each message of each of %d streams, while %d messages a second are published. The "+
+		"bare\nhandler writes as many bytes to as many streams. All take turns; the medians of %d rounds.\n\n", activeStreams,
+		time.Second/sentPace, rounds)
+	b.table("streams | bytes: | server: | bare handler: | ratio: | goal: | ")
+	costs := turns(rounds, stages, func(_ int, s stage) cost {
+		c := b.streamCost(s.open)
+		if s.ours {
+			c.floor = b.streamCost(openBare(int(c.bytes))).ours
 		}
-	}
-	for _, s := range stages {
-		found := rounds[s.name]
-		if found == nil {
+		return c
+	})
+	for i, s := range stages {
+		bytes := median(costs[i], func(c cost) float64 { return c.bytes })
+		pairs := make([]pair, len(costs[i]))
+		for round, c := range costs[i] {
+			pairs[round] = c.pair
+		}
+		if s.ours {
+			b.compared(fmt.Sprintf("%s | %.0f", s.name, bytes), pairs, costRatio)
 			continue
 		}
-		var pairs []pair
-		for _, c := range found {
-			pairs = append(pairs, c.pair)
-		}
-		ours, bare, ratio := medians(pairs)
-		against := " | | | "
-		if s.ours {
-			against = fmt.Sprintf("%.1f µs | %.2f | ≤ %.1f | %s", bare*1e6, ratio, costRatio, report.Verdict(ratio <= costRatio))
-		}
-		bytes := median(found, func(c cost) float64 { return c.bytes })
-		b.printf("| %s | %.0f | %.1f µs | %s |\n", s.name, bytes, ours*1e6, against)
-		progress("a message of a stream, %s: %.0f bytes, %.1f µs%s", s.name, bytes, ours*1e6, strings.TrimRight(against, "| "))
+		b.row(s.name, bytes, report.Tenths(median(pairs, func(p pair) time.Duration { return p.ours })), "", "", "", "")
 	}
 }
 
@@ -415,9 +378,6 @@ func (b *bench) slowStreams(name string, steps func(channel string) func(i int) 
 	beside := latencies(readers, "beside", "unread")
 	memory := (u.server.resident() - before) / (2 * activeStreams)
 	p99, limit := report.Quantile(beside, 0.99), slowTimes*report.Quantile(alone, 0.99)
-	b.printf("| %s | %s | %s | %s | %s | ≤ %s | %s | %.0f KB |\n", name,
-		report.Millis(report.Quantile(alone, 0.5)), report.Millis(report.Quantile(alone, 0.99)),
-		report.Millis(report.Quantile(beside, 0.5)), report.Millis(p99), report.Millis(limit),
-		report.Verdict(p99 <= limit), memory/1000)
-	progress("streams beside slow ones, %s: p99 %s, alone %s", name, p99, limit/slowTimes)
+	b.row(name, report.Quantile(alone, 0.5), report.Quantile(alone, 0.99), report.Quantile(beside, 0.5), p99,
+		atMost(limit, report.Millis), p99 <= limit, fmt.Sprintf("%.0f KB", memory/1000))
 }

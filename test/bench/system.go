@@ -1,10 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"net/http"
 	"os"
+	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -42,21 +47,21 @@ type system struct {
 	started []*service
 }
 
-// start starts a system. Its server gets further arguments of serve.
+// start starts a system with a Redis of its own. Its server gets further arguments of serve.
 func (b *bench) start(args ...string) *system { return b.startOn(b.openRedis(), args...) }
 
-// startAlone returns a system without a server and Redis, for a peer or for bare handlers.
-func (b *bench) startAlone() *system {
-	u := &system{bench: b, redis: &redisServers{bench: b}}
-	b.Cleanup(u.stop) // if the part fails
+// startOn starts a system.
+func (b *bench) startOn(redis *redisServers, args ...string) *system {
+	u := b.startAlone(redis)
+	u.server = u.addServer(args...)
+	u.startFloor()
 	return u
 }
 
-func (b *bench) startOn(redis *redisServers, args ...string) *system {
+// startAlone returns a system without a server, for a peer or for bare handlers.
+func (b *bench) startAlone(redis *redisServers) *system {
 	u := &system{bench: b, redis: redis}
 	b.Cleanup(u.stop) // if the part fails
-	u.server = u.addServer(args...)
-	u.startFloor()
 	return u
 }
 
@@ -81,42 +86,45 @@ func (u *system) addServer(args ...string) *service {
 	return u.run("server", u.binary, args, "--listen", "--grpc-listen", "--admin-listen")
 }
 
-// addNode starts a node of a sharded cache on the same Redis.
-func (u *system) addNode(args ...string) *service {
-	args = append(append([]string{"shards", "serve", "--log-level", "error"}, u.redis.args...), args...)
-	return u.run("node", u.binary, args, "--admin-listen", "--listen")
+// run starts a process that listens at the addresses of some flags, and returns when it is ready.
+func (u *system) run(name, program string, args []string, listen ...string) *service {
+	return u.launch(launch.Options{Program: program, Args: args, Listen: listen, Name: name}, "/livez", nil)
 }
 
-// run starts a process, and returns when it is ready.
-func (u *system) run(name, program string, args []string, listen ...string) *service {
-	process, err := launch.New(u.Context(), launch.Options{Program: program, Args: args, Listen: listen, Name: name})
+// launch starts a process, and returns when it answers a path. configure may return other arguments.
+func (u *system) launch(o launch.Options, alive string, configure func(p *launch.Service) []string) *service {
+	process, err := launch.New(u.Context(), o)
 	u.Must(err)
+	if configure != nil {
+		process.Args = configure(process)
+	}
 	s := &service{Service: process, bench: u.bench}
 	u.started = append(u.started, s)
 	u.Must(s.Start(u.Context()))
-	u.Must(process.Await(u.Context(), "/livez"))
+	u.Must(s.Await(u.Context(), alive))
 	return s
 }
 
 // request sends one request to the server.
 func (u *system) request(method, path, body string) load.Answer {
-	return u.send(u.server.HTTP, method, path, body)
+	return u.send(u.server.HTTP, load.Request(method, path, body))
 }
 
 // admin sends one request to the server's admin listener.
-func (u *system) admin(method, path, body string) { u.send(u.server.Admin, method, path, body) }
+func (u *system) admin(method, path, body string) {
+	u.send(u.server.Admin, load.Request(method, path, body))
+}
 
-func (u *system) send(address, method, path, body string) load.Answer {
-	a, err := load.Once(u.Context(), address, load.Request(method, path, body))
+func (u *system) send(address string, request []byte) load.Answer {
+	a, err := load.Once(u.Context(), address, request)
 	u.Must(err)
 	return a
 }
 
-// repeat sends n requests to the server, and returns the last answer.
-func (u *system) repeat(n int, next load.Maker) load.Answer {
-	return u.repeatAt(u.server.HTTP, n, next)
-}
+// repeat sends n requests to the server.
+func (u *system) repeat(n int, next load.Maker) { u.repeatAt(u.server.HTTP, n, next) }
 
+// repeatAt sends n requests, and returns the last answer.
 func (u *system) repeatAt(address string, n int, next load.Maker) load.Answer {
 	last, err := load.Repeat(u.Context(), address, n, next)
 	u.Must(err)
@@ -132,23 +140,29 @@ func (u *system) compare(next load.Maker) (pairs []pair) {
 	return pairs
 }
 
-// measureServer returns the server's CPU seconds per request, and its last answer.
-func (u *system) measureServer(next load.Maker) (seconds float64, last load.Answer) {
-	seconds = perCall(u.requests, u.server.cpu, func() { last = u.repeat(u.requests, next) })
-	return seconds, last
+// measureServer returns the server's CPU time per request, and its last answer.
+func (u *system) measureServer(next load.Maker) (used time.Duration, last load.Answer) {
+	used = perCall(u.requests, u.server.cpu, func() { last = u.repeatAt(u.server.HTTP, u.requests, next) })
+	return used, last
 }
 
-// measureFloor returns the CPU seconds per request of a bare handler that returns the same answer.
-func (u *system) measureFloor(next load.Maker, last load.Answer) float64 {
-	u.send(u.floor.HTTP, "PUT", "/answer?status="+strconv.Itoa(last.Status), string(last.Body))
+// measureBoth returns the CPU time per request of the server and of Redis.
+func (u *system) measureBoth(next load.Maker) (server, redis time.Duration) {
+	redis = perCall(u.requests, u.redis.cpu, func() { server, _ = u.measureServer(next) })
+	return server, redis
+}
+
+// measureFloor returns the CPU time per request of a bare handler that returns the same answer.
+func (u *system) measureFloor(next load.Maker, last load.Answer) time.Duration {
+	u.send(u.floor.HTTP, load.Request(http.MethodPut, "/answer?status="+strconv.Itoa(last.Status), string(last.Body)))
 	return perCall(u.requests, u.floor.cpu, func() { u.repeatAt(u.floor.HTTP, u.requests, next) })
 }
 
-// perCall returns the seconds of CPU time that are used for each of n calls.
-func perCall(n int, used func() time.Duration, call func()) float64 {
+// perCall returns the CPU time that is used for each of n calls.
+func perCall(n int, used func() time.Duration, call func()) time.Duration {
 	before := used()
 	call()
-	return (used() - before).Seconds() / float64(n)
+	return (used() - before) / time.Duration(n)
 }
 
 // each calls do for 0 to n-1, many at the same time.
@@ -166,11 +180,11 @@ const awaitLimit = 5 * time.Minute
 
 // awaitIdle returns when the server has sent no script for a moment.
 func (u *system) awaitIdle() {
-	asked := -1.0
+	last := -1.0
 	u.await("no fetch reads", func() bool {
-		before := asked
-		asked = u.redis.calls("evalsha")
-		return asked == before
+		before := last
+		last = u.redis.calls("evalsha")
+		return last == before
 	})
 }
 
@@ -227,7 +241,7 @@ func (s *service) labelled(name, label string) map[string]float64 {
 }
 
 // resident returns the process's resident memory in bytes.
-func (s *service) resident() float64 { return s.metric("process_resident_memory_bytes") }
+func (s *service) resident() float64 { return float64(s.Resident()) }
 
 // live returns approximately how many bytes were live after the process's last garbage collection.
 func (s *service) live() float64 {
@@ -241,5 +255,133 @@ func subscriberPath(channel, subscriber string) string {
 
 // subscribe creates n subscribers. path returns that of the i-th, from 0.
 func (u *system) subscribe(n int, path func(i int) string) {
-	u.repeat(n, func(n int) []byte { return load.Request("PUT", path(n-1), "") })
+	u.repeat(n, func(n int) []byte { return load.Request(http.MethodPut, path(n-1), "") })
+}
+
+// numbered returns the paths of a subscriber of each of some channels.
+func numbered(channel string) func(i int) string {
+	return func(i int) string { return subscriberPath(channel+"-"+strconv.Itoa(i), "s") }
+}
+
+// publishes returns a maker of publishes to some channels, whose IDs begin with prefix.
+func publishes(channel, prefix string, headers ...string) load.Maker {
+	return func(n int) []byte {
+		return load.Request(http.MethodPut, fmt.Sprintf("/v1/channels/%s-%d/messages/%s-%d", channel, n%channelCount, prefix, n),
+			messageContent, headers...)
+	}
+}
+
+// fetches returns a maker of fetches from some channels.
+func fetches(path func(i int) string, query string) load.Maker {
+	return func(n int) []byte { return load.Request(http.MethodGet, path(n%channelCount)+"/messages"+query, "") }
+}
+
+// usage is the resources used: CPU time, also by the load, commands sent to Redis, and their bytes.
+type usage struct {
+	server, redis, load time.Duration
+	commands            map[string]float64
+	in, out             float64 // bytes that Redis received and sent
+}
+
+// plainCommands are the commands that the service sends outside of scripts, and that no script runs: Redis counts both
+// together.
+var plainCommands = []string{"ssubscribe", "sunsubscribe", "xread", "xdel", "xtrim"}
+
+// meter reads the resources used up to now.
+type meter struct {
+	system   *system
+	servers  []*service
+	peer     bool // the servers are those of others: their commands aren't counted
+	readings []usage
+}
+
+// read is called at the beginning and at the end. What it costs itself isn't between the two readings.
+func (m *meter) read() {
+	u := usage{commands: make(map[string]float64)}
+	if first := len(m.readings) == 0; first {
+		m.count(&u)
+		m.times(&u)
+	} else {
+		m.times(&u)
+		m.count(&u)
+	}
+	m.readings = append(m.readings, u)
+}
+
+// times reads CPU times.
+func (m *meter) times(u *usage) {
+	u.redis, u.load = m.system.redis.cpu(), ownCPU()
+	for _, server := range m.servers {
+		u.server += server.cpu()
+	}
+}
+
+// count reads the number of commands, and of bytes.
+func (m *meter) count(u *usage) {
+	stats := m.system.redis.numbers("stats")
+	u.in, u.out = stats["total_net_input_bytes"], stats["total_net_output_bytes"]
+	if m.peer {
+		return
+	}
+	for _, server := range m.servers {
+		for name, calls := range server.labelled("tidemark_redis_scripts_total", "script") {
+			u.commands[name] += calls
+		}
+	}
+	for _, command := range plainCommands {
+		u.commands[strings.ToUpper(command)] = m.system.redis.calls(command)
+	}
+}
+
+// during returns what each of n calls uses.
+func (m *meter) during(n int, calls func()) usage {
+	m.read()
+	calls()
+	m.read()
+	return m.per(n)
+}
+
+// ownCPU returns the CPU time that this process has used.
+func ownCPU() time.Duration {
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		panic(err) // it can't fail for the process itself
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+}
+
+// per returns the usage of each of n calls or tickets between the two readings.
+func (m *meter) per(n int) usage {
+	from, to := m.readings[0], m.readings[1]
+	per := usage{
+		server: (to.server - from.server) / time.Duration(n), redis: (to.redis - from.redis) / time.Duration(n),
+		load: (to.load - from.load) / time.Duration(n),
+		in:   (to.in - from.in) / float64(n), out: (to.out - from.out) / float64(n), commands: make(map[string]float64),
+	}
+	for name, calls := range to.commands {
+		per.commands[name] = (calls - from.commands[name]) / float64(n)
+	}
+	return per
+}
+
+// calls returns all commands together.
+func (u usage) calls() (sum float64) {
+	for _, n := range u.commands {
+		sum += n
+	}
+	return sum
+}
+
+// kinds names the commands, the most frequent first.
+func (u usage) kinds() string {
+	names := slices.SortedFunc(maps.Keys(u.commands), func(a, b string) int {
+		return cmp.Or(cmp.Compare(u.commands[b], u.commands[a]), cmp.Compare(a, b))
+	})
+	var kinds []string
+	for _, name := range names {
+		if u.commands[name] >= 0.005 {
+			kinds = append(kinds, fmt.Sprintf("%s %.2f", name, u.commands[name]))
+		}
+	}
+	return strings.Join(kinds, ", ")
 }

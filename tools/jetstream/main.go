@@ -83,7 +83,7 @@ func (l load) measure(ctx context.Context, dial func() (publisher, error)) (resu
 		publishers[i] = p
 	}
 	var next atomic.Int64
-	begun, used := time.Now(), cpu()
+	started, used := time.Now(), cpu()
 	group, ctx := errgroup.WithContext(ctx)
 	for _, p := range publishers {
 		for range l.underWay {
@@ -99,7 +99,7 @@ func (l load) measure(ctx context.Context, dial func() (publisher, error)) (resu
 		}
 	}
 	err := group.Wait()
-	return result{PerSecond: float64(l.messages) / time.Since(begun).Seconds(), CPU: cpu() - used}, err
+	return result{PerSecond: float64(l.messages) / time.Since(started).Seconds(), CPU: cpu() - used}, err
 }
 
 // cpu returns the CPU seconds that this process has used.
