@@ -33,7 +33,7 @@ func cluster(b *bench) {
 			return fmt.Sprintf("%.0f%%", 100*perTicket.Seconds()*float64(len(found.Took))/cores)
 		}
 		b.row(queues, found.PerSecond(), found.Quantile(0.5), found.Quantile(0.99), share(found.server), share(found.redis),
-			share(found.usage.load), share(found.server+found.redis+found.usage.load))
+			share(found.load), share(found.server+found.redis+found.load))
 		all[i] = found
 	}
 	b.printf("\nThe cost of a ticket there:\n\n")

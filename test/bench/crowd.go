@@ -73,9 +73,10 @@ func (c *crowd) grow(waiting int, goal time.Duration) {
 	pair := report.Quantile(took, 0.5)
 	after := memory()
 	live, resident, redis := (after[0]-before[0])/added, (after[1]-before[1])/added, (after[2]-before[2])/added
-	c.row(waiting, pair, atMost(goal, report.Millis), fmt.Sprintf("%.2f KB", live/1000), fmt.Sprintf("≤ %.1f KB", crowdServerLimit/1000.0),
-		fmt.Sprintf("%.2f KB", resident/1000), fmt.Sprintf("%.2f KB", redis/1000), fmt.Sprintf("≤ %.1f KB", crowdRedisLimit/1000.0),
-		pair <= goal && live <= crowdServerLimit && redis <= crowdRedisLimit)
+	kb := func(bytes float64) string { return fmt.Sprintf("%.2f KB", bytes/1000) }
+	limit := func(bytes float64) string { return fmt.Sprintf("≤ %.1f KB", bytes/1000) }
+	c.row(waiting, pair, atMost(goal, report.Millis), kb(live), limit(crowdServerLimit), kb(resident), kb(redis),
+		limit(crowdRedisLimit), pair <= goal && live <= crowdServerLimit && redis <= crowdRedisLimit)
 }
 
 // fill creates tickets until the given number waits.

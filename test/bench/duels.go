@@ -51,8 +51,6 @@ type playedDuels struct {
 	usage // per ticket
 }
 
-func (d playedDuels) rate() float64 { return d.PerSecond() }
-
 // duelRound is one round of a load.
 type duelRound struct {
 	ours, bare, minimatch playedDuels // minimatch: if it is measured beside

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"sync"
-	"time"
 )
 
 // Tickets checks the tickets of any number of queues.
@@ -15,13 +14,11 @@ type Tickets struct {
 	tickets map[string]*ticketLog
 	seats   map[string]int // tickets of a match, by queue
 	refused []string
-	longest time.Duration // longest wait of a player for its assignment
 }
 
 // ticketLog is the record of one ticket.
 type ticketLog struct {
 	queue   string
-	created time.Time
 	seen    []Assignment // different ones
 	ended   string       // how it ended without a match, or empty
 	unknown bool         // it may exist although its creation failed
@@ -44,7 +41,7 @@ func NewTickets(rules Rules, seats map[string]int) *Tickets {
 func (t *Tickets) Attempted(id, queue string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.tickets[id] = &ticketLog{queue: queue, created: time.Now(), unknown: true}
+	t.tickets[id] = &ticketLog{queue: queue, unknown: true}
 }
 
 // Filler records that a ticket only completes the last match of its queue. It may wait forever.
@@ -66,9 +63,6 @@ func (t *Tickets) Assigned(id string, a Assignment) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	l := t.tickets[id]
-	if len(l.seen) == 0 {
-		t.longest = max(t.longest, time.Since(l.created))
-	}
 	if !slices.Contains(l.seen, a) {
 		l.seen = append(l.seen, a)
 	}
@@ -135,7 +129,6 @@ func (l *ticketLog) waits() bool { return !l.unknown && l.ended == "" && len(l.s
 type TicketVerdict struct {
 	Created    int // whose creation succeeded
 	Matched    int
-	Matches    int
 	TwoMatches int // with two assignments
 	Stuck      int // that wait although a match is possible
 	Ended      int // that ended without a match, though not cancelled
@@ -144,7 +137,6 @@ type TicketVerdict struct {
 	Split      int // matches of which a player was not notified, or with different connections
 	Forgotten  int // without a match at the end, although their players received an assignment
 	Refused    []string
-	Longest    time.Duration // longest wait for an assignment
 	Examples   []string
 }
 
@@ -157,7 +149,7 @@ func (v TicketVerdict) Faults() int {
 func (t *Tickets) Verdict() TicketVerdict {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	v := TicketVerdict{Refused: slices.Clone(t.refused), Longest: t.longest}
+	v := TicketVerdict{Refused: slices.Clone(t.refused)}
 	matches := map[string]*matchLog{}
 	for id, l := range t.tickets {
 		if !l.unknown {
@@ -185,7 +177,6 @@ func (t *Tickets) Verdict() TicketVerdict {
 		}
 		addSeats(matches, id, l, t.seats[l.queue])
 	}
-	v.Matches = len(matches)
 	for id, m := range matches {
 		absent := t.unknownOf(m.queue)
 		if m.queue == t.rules.Partial {
