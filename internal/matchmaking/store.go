@@ -55,15 +55,8 @@ type Tickets interface {
 	// doesn't have it. A ticket whose life has ended remains readable for CreateRequest.Keep. Errors: ErrNoTicket.
 	Ticket(ctx context.Context, queue, id string) (Ticket, error)
 	// Cancel removes a ticket from its queue. For a cancelled or expired ticket it changes nothing but Deindexed, and
-	// returns no error. Errors: ErrTicketMatched if the ticket is assigned, and nothing has changed; ErrNoTicket.
+	// returns no error. Errors: ErrTicketMatched if the ticket is assigned and stays, and nothing has changed; ErrNoTicket.
 	Cancel(ctx context.Context, r CancelRequest) error
-	// Deindex is Cancel, but the ticket is readable as Deindexed until its life ends, at most for its CreateRequest.Keep,
-	// and after that as cancelled for as long again. Cancel and Delete end that. Errors: those of Cancel.
-	Deindex(ctx context.Context, queue, id string) error
-	// Delete is Cancel for a waiting ticket, which remains readable as cancelled for its CreateRequest.Keep. An
-	// assigned ticket is removed: neither it nor its assignment can be read any more. A message on its channel
-	// remains, or is still published. A ticket that is cancelled, has expired or doesn't exist isn't changed.
-	Delete(ctx context.Context, queue, id string) error
 	// Renew extends the life of waiting tickets to their TTL from now, up to the end of their Life. It ignores
 	// others.
 	Renew(ctx context.Context, queue string, ids []string) error
@@ -87,7 +80,13 @@ type CreateRequest struct {
 type CancelRequest struct {
 	Queue string
 	ID    string
-	Keep  time.Duration // how long it can be read as cancelled
+	Keep  time.Duration // how long it can be read as cancelled; 0: its CreateRequest.Keep
+	// Deindex makes a waiting ticket readable as Deindexed until its life ends, at most for its CreateRequest.Keep, and
+	// after that as cancelled for as long again. A later Cancel without it ends that.
+	Deindex bool
+	// RemoveAssigned removes an assigned ticket: neither it nor its assignment can be read any more. A message on its
+	// channel remains, or is still published.
+	RemoveAssigned bool
 }
 
 // Claims are the operations of a director on tickets.

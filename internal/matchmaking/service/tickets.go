@@ -27,43 +27,13 @@ func (s *Service) Ticket(ctx context.Context, id string) (matchmaking.Ticket, er
 // Cancel removes a ticket from its queue, and ends the waiting fetches of its channel. It succeeds for a ticket that is
 // cancelled, has expired, or never existed. Errors: ErrTicketMatched if it is assigned, and nothing has changed; and
 // those of the store and the channels, after which a repetition completes it.
-func (s *Service) Cancel(ctx context.Context, id string) error { return s.cancel(ctx, id, false) }
+func (s *Service) Cancel(ctx context.Context, id string) error {
+	return s.cancel(ctx, matchmaking.CancelRequest{ID: id})
+}
 
 // Deindex is Cancel, but clients of Open Match can read the ticket for a while. Errors: those of Cancel.
-func (s *Service) Deindex(ctx context.Context, id string) error { return s.cancel(ctx, id, true) }
-
-func (s *Service) cancel(ctx context.Context, id string, deindex bool) error {
-	defer s.ForgetOwner(id)
-	owner, err := s.ownerOf(ctx, id)
-	switch {
-	case errors.Is(err, matchmaking.ErrNoTicket):
-		return nil
-	case err != nil:
-		return err
-	}
-	keep := time.Duration(matchmaking.DefaultAssignmentTTL)
-	q := s.registry.all()[owner.Queue]
-	if q != nil {
-		keep = q.AssignmentTTL.Std()
-	}
-	if deindex {
-		err = s.o.Store.Deindex(ctx, owner.Queue, id)
-	} else {
-		err = s.o.Store.Cancel(ctx, matchmaking.CancelRequest{Queue: owner.Queue, ID: id, Keep: keep})
-	}
-	switch {
-	case errors.Is(err, matchmaking.ErrNoTicket): // it may be in creation: its player's subscription remains
-		return nil
-	case err != nil:
-		return fmt.Errorf("cancel ticket %s: %w", id, err)
-	}
-	if q != nil { // a deleted queue has no metrics
-		s.o.Metrics.Cancelled(owner.Queue)
-	}
-	if err := s.o.Channels.Unsubscribe(ctx, id, owner.Epoch); err != nil {
-		return fmt.Errorf("cancel ticket %s: %w", id, err)
-	}
-	return nil
+func (s *Service) Deindex(ctx context.Context, id string) error {
+	return s.cancel(ctx, matchmaking.CancelRequest{ID: id, Deindex: true})
 }
 
 // Delete is Cancel for a waiting ticket. An assigned ticket can't be read any more; the message with its assignment
@@ -74,14 +44,41 @@ func (s *Service) Delete(ctx context.Context, id string) error {
 		return err
 	}
 	queue, err := s.queueOf(ctx, id)
+	if err == nil {
+		err = s.o.Store.Cancel(ctx, matchmaking.CancelRequest{Queue: queue, ID: id, RemoveAssigned: true})
+	}
+	if err != nil && !errors.Is(err, matchmaking.ErrNoTicket) {
+		return fmt.Errorf("delete ticket %s: %w", id, err)
+	}
+	return nil
+}
+
+func (s *Service) cancel(ctx context.Context, r matchmaking.CancelRequest) error {
+	defer s.ForgetOwner(r.ID)
+	owner, err := s.ownerOf(ctx, r.ID)
 	switch {
 	case errors.Is(err, matchmaking.ErrNoTicket):
 		return nil
 	case err != nil:
 		return err
 	}
-	if err := s.o.Store.Delete(ctx, queue, id); err != nil {
-		return fmt.Errorf("delete ticket %s: %w", id, err)
+	r.Queue, r.Keep = owner.Queue, matchmaking.DefaultAssignmentTTL
+	q := s.registry.all()[owner.Queue]
+	if q != nil {
+		r.Keep = q.AssignmentTTL.Std()
+	}
+	err = s.o.Store.Cancel(ctx, r)
+	switch {
+	case errors.Is(err, matchmaking.ErrNoTicket): // it may be in creation: its player's subscription remains
+		return nil
+	case err != nil:
+		return fmt.Errorf("cancel ticket %s: %w", r.ID, err)
+	}
+	if q != nil { // a deleted queue has no metrics
+		s.o.Metrics.Cancelled(owner.Queue)
+	}
+	if err := s.o.Channels.Unsubscribe(ctx, r.ID, owner.Epoch); err != nil {
+		return fmt.Errorf("cancel ticket %s: %w", r.ID, err)
 	}
 	return nil
 }

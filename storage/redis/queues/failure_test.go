@@ -70,7 +70,7 @@ func (h *hall) queueCalls() []storetest.Call {
 			_, _, err := h.Store.Match(ctx, h.Name, "m1")
 			return err
 		}},
-		{Name: "delete", Do: func(ctx context.Context) error { return h.Delete(ctx, h.Name, "matched") }},
+		{Name: "delete", Do: func(ctx context.Context) error { return h.DeleteID(ctx, "matched") }},
 		{Name: "take over", Do: func(ctx context.Context) error {
 			fence, err := h.store.Leases().Acquire(ctx, lease.Request{Name: h.Name, Token: "lease",
 				TTL: queuetest.LongTTL})

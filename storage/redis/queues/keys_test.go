@@ -53,7 +53,7 @@ func TestScripts(t *testing.T) {
 	scripts := luatest.Scripts(t, "queues")
 	storetest.RequireStatuses(t, "store.go", scripts, "HELD") // by leases.Granted
 	named := map[string]string{"campaign": "Acquire", "queue": "Describe", "define": "PutDefinition",
-		"takeover": "TakeOver", "snapshot": "Each", "contents": "First", "cancel": "Run", "open": "Reserve", "handout": "HandOut",
+		"takeover": "TakeOver", "snapshot": "Each", "contents": "First", "open": "Reserve", "handout": "HandOut",
 		"free": "ReleaseFetched", "newbackfill": "CreateBackfill", "setbackfill": "UpdateBackfill",
 		"delbackfill": "removeBackfills", "backfill": "readBackfills", "backfills": "backfillPage",
 		"prolong": "AcknowledgeBackfill", "acknowledge": "assignAcknowledged"}

@@ -88,7 +88,7 @@ var movingQueueOperations = []movingQueueOperation{
 		return storagetest.Ignoring(err, matchmaking.ErrTicketMatched)
 	}, func(t *testing.T, h *hall) { require.Equal(t, matchmaking.MatchFound, h.Status(t, "matched")) }},
 	{"delete", nil, func(ctx context.Context, h *hall) error {
-		return h.Delete(ctx, h.Name, "matched")
+		return h.DeleteID(ctx, "matched")
 	}, func(t *testing.T, h *hall) {
 		require.ErrorIs(t, storagetest.ErrorOf(h.Ticket(t.Context(), h.Name, "matched")), matchmaking.ErrNoTicket)
 	}},

@@ -82,48 +82,19 @@ func (s *Store) Ticket(ctx context.Context, queue, id string) (matchmaking.Ticke
 	return t, err
 }
 
-// Cancel runs cancel.lua. An assigned ticket stays.
+// Cancel runs cancel.lua.
 func (s *Store) Cancel(ctx context.Context, r matchmaking.CancelRequest) error {
-	return cancellation{queue: r.Queue, id: r.ID, keep: redis.Milliseconds(r.Keep)}.Run(ctx, s)
-}
-
-// Deindex is Cancel, but the ticket remains readable until its life ends, or for a shorter while.
-func (s *Store) Deindex(ctx context.Context, queue, id string) error {
-	return cancellation{queue: queue, id: id, deindex: true}.Run(ctx, s)
-}
-
-// Delete is Cancel that also removes an assigned ticket. A waiting ticket remains readable for as long as after its
-// life.
-func (s *Store) Delete(ctx context.Context, queue, id string) error {
-	err := cancellation{queue: queue, id: id, removeAssigned: true}.Run(ctx, s)
-	if errors.Is(err, matchmaking.ErrNoTicket) {
-		return nil
-	}
-	return err
-}
-
-// cancellation is a call of cancel.lua.
-type cancellation struct {
-	queue, id      string
-	keep           string // in milliseconds, or "" for that of the ticket
-	removeAssigned bool
-	deindex        bool
-}
-
-// Run runs cancel.lua.
-func (c cancellation) Run(ctx context.Context, s *Store) error {
-	k, remove, deindex := s.keys(c.queue), "0", "0"
-	if c.removeAssigned {
-		remove = "1"
-	}
-	if c.deindex {
-		deindex = "1"
+	k, keep := s.keys(r.Queue), ""
+	if r.Keep > 0 {
+		keep = redis.Milliseconds(r.Keep)
 	}
 	keys := []string{
-		k.ticket(c.id), k.assignment(c.id), k.waiting(), k.expiries(), k.proposed(), k.claims(), k.changes(), k.stats(),
+		k.ticket(r.ID), k.assignment(r.ID), k.waiting(), k.expiries(), k.proposed(), k.claims(), k.changes(), k.stats(),
 		k.director(), k.listening(),
 	}
-	return s.do(ctx, cancelScript, keys, []string{c.id, c.keep, remove, deindex, k.nudges(), k.feed(), k.assigned()})
+	return s.do(ctx, cancelScript, keys, []string{
+		r.ID, keep, flagText(r.RemoveAssigned), flagText(r.Deindex), k.nudges(), k.feed(), k.assigned(),
+	})
 }
 
 // Renew runs renew.lua.

@@ -78,7 +78,7 @@ func TestQueueTicketsOutOfTheQueueEnd(t *testing.T) {
 			r := h.Request(id)
 			r.TTL, r.Keep = v.ttl, v.keep
 			require.NoError(t, storagetest.ErrorOf2(h.Create(t.Context(), r)))
-			require.NoError(t, h.Deindex(t.Context(), h.Name, id))
+			require.NoError(t, h.DeindexID(t.Context(), id))
 			ends := h.count(t, "PTTL", key)
 			require.InDelta(t, v.want.Milliseconds(), ends, slack, id)
 			found := h.Get(t, id)
@@ -88,12 +88,12 @@ func TestQueueTicketsOutOfTheQueueEnd(t *testing.T) {
 			require.NoError(t, h.do(t, "PEXPIRE", key, "90000").Error()) // as if its life had ended before
 			require.False(t, v.cancelled > 2*time.Minute && h.Get(t, id).Deindexed, id)
 			require.NoError(t, h.Cancel(t.Context(), matchmaking.CancelRequest{Queue: h.Name, ID: id, Keep: v.keep}))
-			require.NoError(t, h.Delete(t.Context(), h.Name, id))
+			require.NoError(t, h.DeleteID(t.Context(), id))
 			require.LessOrEqual(t, h.count(t, "PTTL", key), 90_000, id)
 			require.False(t, h.Get(t, id).Deindexed, id)
 
 			for _, remove := range []func(id string) error{
-				func(id string) error { return h.Delete(t.Context(), h.Name, id) },
+				func(id string) error { return h.DeleteID(t.Context(), id) },
 				func(id string) error {
 					return h.Cancel(t.Context(), matchmaking.CancelRequest{Queue: h.Name, ID: id, Keep: v.keep})
 				},

@@ -54,7 +54,7 @@ func removalIsAnnounced(t *testing.T, q *Queue) {
 	require.NoError(t, q.AssignMatches(t.Context(), "token", q.Match("m", "b"))[0].Err)
 	require.Equal(t, "b", (<-ends).ID)
 	for range 2 {
-		require.NoError(t, q.Delete(t.Context(), q.Name, "b"))
+		require.NoError(t, q.DeleteID(t.Context(), "b"))
 	}
 	requireGone("b", created)
 	require.Empty(t, ends)

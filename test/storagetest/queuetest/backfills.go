@@ -422,7 +422,7 @@ func acknowledge(t *testing.T, q *Queue) {
 	b := q.Backfill(t, LongTTL)
 	b = *q.HandOutAll(t, For(&b, "a", "gone", "released", "other"))[0].Backfill
 	b = *q.HandOutAll(t, For(&b, "matched", "quiet", "b"))[0].Backfill
-	require.NoError(t, q.Delete(t.Context(), q.Name, "gone"))
+	require.NoError(t, q.DeleteID(t.Context(), "gone"))
 	require.NoError(t, q.ReleaseFetched(t.Context(), q.Name, []string{"released", "other"}))
 	q.HandOutAll(t, Tickets("other"))
 	q.assignAny(t, "m", "matched")
@@ -459,7 +459,7 @@ func acknowledge(t *testing.T, q *Queue) {
 	require.Len(t, match.Teams[0], 3)
 	require.Equal(t, int64(4), q.counts(t).Matched)
 
-	require.NoError(t, q.Delete(t.Context(), q.Name, "quiet"))
+	require.NoError(t, q.DeleteID(t.Context(), "quiet"))
 	again := q.Acknowledge(t, r)
 	require.Equal(t, []string{"a", "b"}, idsOf(again.Tickets), "a repetition returns the same tickets")
 	require.Empty(t, again.Entries)

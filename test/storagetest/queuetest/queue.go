@@ -177,6 +177,20 @@ func (q *Queue) CancelID(ctx context.Context, id string) error {
 	return q.Cancel(ctx, matchmaking.CancelRequest{Queue: q.Name, ID: id, Keep: LongKeep})
 }
 
+// DeindexID deindexes a ticket.
+func (q *Queue) DeindexID(ctx context.Context, id string) error {
+	return q.Cancel(ctx, matchmaking.CancelRequest{Queue: q.Name, ID: id, Deindex: true})
+}
+
+// DeleteID cancels a ticket, or removes it if it is assigned. It succeeds if there is none.
+func (q *Queue) DeleteID(ctx context.Context, id string) error {
+	err := q.Cancel(ctx, matchmaking.CancelRequest{Queue: q.Name, ID: id, RemoveAssigned: true})
+	if errors.Is(err, matchmaking.ErrNoTicket) {
+		return nil
+	}
+	return err
+}
+
 // Lead acquires the lease of the queue's director, which needs a ticket.
 func (q *Queue) Lead(ctx context.Context, token string, ttl time.Duration) (err error) {
 	q.Fence, err = q.Leases().Acquire(ctx, lease.Request{Name: q.Name, Token: token, TTL: ttl})

@@ -183,10 +183,10 @@ func deindex(t *testing.T, q *Queue) {
 	q.AssignOne(t, "token", "m1", "assigned")
 	for range 2 {
 		for _, id := range []string{"waiting", "held", "cancelled", "deleted", "short"} {
-			require.NoError(t, q.Deindex(t.Context(), q.Name, id), id)
+			require.NoError(t, q.DeindexID(t.Context(), id), id)
 		}
-		require.ErrorIs(t, q.Deindex(t.Context(), q.Name, "assigned"), matchmaking.ErrTicketMatched)
-		require.ErrorIs(t, q.Deindex(t.Context(), q.Name, "nobody"), matchmaking.ErrNoTicket)
+		require.ErrorIs(t, q.DeindexID(t.Context(), "assigned"), matchmaking.ErrTicketMatched)
+		require.ErrorIs(t, q.DeindexID(t.Context(), "nobody"), matchmaking.ErrNoTicket)
 	}
 	require.Equal(t, matchmaking.QueueState{Matched: 1, Outgoing: q.counts(t).Outgoing, Cancelled: 5}, q.counts(t))
 	require.Equal(t, []string{"waiting", "held"}, q.ClaimIDs(t, "another", "waiting", "held").Gone)
@@ -202,9 +202,9 @@ func deindex(t *testing.T, q *Queue) {
 
 	for range 2 {
 		require.NoError(t, q.CancelID(t.Context(), "cancelled"))
-		require.NoError(t, q.Delete(t.Context(), q.Name, "deleted"))
+		require.NoError(t, q.DeleteID(t.Context(), "deleted"))
 		for _, id := range []string{"cancelled", "deleted"} {
-			require.NoError(t, q.Deindex(t.Context(), q.Name, id))
+			require.NoError(t, q.DeindexID(t.Context(), id))
 			ended := q.Get(t, id)
 			require.Equal(t, matchmaking.Cancelled, ended.Status, id)
 			require.False(t, ended.Deindexed, id)
@@ -222,7 +222,7 @@ func deleteTicket(t *testing.T, q *Queue) {
 	outgoing := q.counts(t).Outgoing
 	for range 2 {
 		for _, id := range []string{"waiting", "held", "assigned", "nobody"} {
-			require.NoError(t, q.Delete(t.Context(), q.Name, id), id)
+			require.NoError(t, q.DeleteID(t.Context(), id), id)
 		}
 	}
 	require.Equal(t, matchmaking.Cancelled, q.Status(t, "waiting"))
