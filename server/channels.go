@@ -13,21 +13,20 @@ import (
 
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/fault"
-	"github.com/tidemark-dev/tidemark/internal/access"
 	"github.com/tidemark-dev/tidemark/internal/access/limits"
 	v1 "github.com/tidemark-dev/tidemark/internal/api/v1"
+	"github.com/tidemark-dev/tidemark/internal/matchmaking/delivery"
 	"github.com/tidemark-dev/tidemark/internal/tracing"
 )
 
 // channels are the operations on channels for clients, over any transport. The steps of each method are in the order in
 // which they happen: reserved prefixes, the limits of the client in the context, the service, which finds the channel's
-// policy, and counters. The channels of tickets are in players.go.
+// policy, and counters.
 type channels struct {
 	service  v1.Channels // a *channel.Service, as streams
 	streams  streamed
 	reserved reserved
-	players  players       // nil: there is no matchmaking, and tickets' channels are ordinary channels
-	guard    *access.Guard // nil: the service is open
+	players  *delivery.Players // nil: there is no matchmaking, and tickets' channels are ordinary channels
 	counts   messageCounts
 }
 
@@ -176,8 +175,10 @@ func (c *channels) Next(ctx context.Context, q channel.Query, handle string) (d 
 	if err = c.reserved.read(q.Channel); err != nil {
 		return d, err
 	}
-	if id, ok := c.polled(q.Channel, q.Subscriber); ok {
-		d, err = c.poll(ctx, id, q, handle)
+	var d channel.Delivery
+	var err error
+	if id, ok := c.players.TicketOf(q.Channel, q.Subscriber); ok {
+		d, err = c.players.Poll(ctx, id, q, handle, c.next)
 	} else {
 		d, err = c.next(ctx, q, handle)
 	}
@@ -235,8 +236,8 @@ func (c *channels) FetchMany(ctx context.Context, q channel.ManyQuery) (channel.
 	}
 	var d channel.Deliveries
 	var err error
-	if polls := c.polledSources(q.From); len(polls) > 0 {
-		d, err = c.pollMany(ctx, polls, q)
+	if polls := c.players.Polls(q.From); len(polls) > 0 {
+		d, err = c.players.PollMany(ctx, polls, q, c.fetchMany)
 	} else {
 		d, err = c.fetchMany(ctx, q)
 	}

@@ -7,8 +7,7 @@
 // Start at [Server]: [New] composes it from the packages below internal/api, of which web is the common part of all
 // requests, and [Server.Run] listens, and drains when its context ends. channels.go has the steps of every operation on
 // a channel, for all APIs: reserved prefixes, the limits of the client, the service, and counters; streams.go those of
-// streams. tickets.go has those of the operations on tickets. players.go handles the channels of tickets: their players
-// are present while they poll, and the channels are made when they are requested.
+// streams. tickets.go has those of the operations on tickets.
 //
 // # Drain
 //

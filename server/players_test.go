@@ -14,6 +14,7 @@ import (
 	"github.com/tidemark-dev/tidemark/fault"
 	v1 "github.com/tidemark-dev/tidemark/internal/api/v1"
 	"github.com/tidemark-dev/tidemark/internal/matchmaking"
+	"github.com/tidemark-dev/tidemark/internal/matchmaking/delivery"
 )
 
 // lobby records the present players, and the queries in the meantime.
@@ -32,7 +33,7 @@ type lobby struct {
 
 // channelsOf returns the channels of a server with matchmaking.
 func channelsOf(l *lobby) *channels {
-	return &channels{service: l, players: l, counts: newMessageCounts(prometheus.NewRegistry())}
+	return &channels{service: l, players: delivery.NewPlayers(l, nil), counts: newMessageCounts(prometheus.NewRegistry())}
 }
 
 func (l *lobby) Attend(_ context.Context, ticket string) (stop func()) {

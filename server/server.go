@@ -200,7 +200,7 @@ func (s *Server) addRoutes() {
 	if o.Guard != nil {
 		who = "credentials"
 	}
-	c := &channels{service: s.service, streams: s.service, guard: o.Guard, counts: newMessageCounts(o.Metrics)}
+	c := &channels{service: s.service, streams: s.service, counts: newMessageCounts(o.Metrics)}
 	c.reserved.service = o.Reserved
 	api := v1.Options{
 		Channels: c, Console: s.consoleURL, Info: v1.Info{
@@ -208,7 +208,7 @@ func (s *Server) addRoutes() {
 		},
 	}
 	if m := o.Matchmaking; m != nil {
-		c.players, c.reserved.written = m, []string{matchmaking.ChannelPrefix}
+		c.players, c.reserved.written = newPlayers(m, o.Guard), []string{matchmaking.ChannelPrefix}
 		directs := &directing{m, o.Fetcher}
 		made := &tickets{m, new(simulation.Recorder)}
 		api.Tickets, api.Queues, api.Recorder = made, m, made.recorder

@@ -11,6 +11,7 @@ import (
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/internal/access/limits"
 	"github.com/tidemark-dev/tidemark/internal/api/streams"
+	"github.com/tidemark-dev/tidemark/internal/matchmaking/delivery"
 )
 
 // OpenStream opens a stream and counts its messages. Each 8 of its sources are a request, and one of the client's
@@ -48,7 +49,7 @@ func (c *channels) OpenCounted(ctx context.Context, q channel.StreamQuery) (stre
 
 // openStream opens a stream. It calls done when the stream ends, or can't be opened.
 func (c *channels) openStream(ctx context.Context, q channel.StreamQuery, done func()) (s *stream, err error) {
-	s = &stream{channels: c, one: len(q.From) == 1, polls: c.polledSources(q.From), leave: map[int]func(){}, done: done}
+	s = &stream{channels: c, one: len(q.From) == 1, polls: c.players.Polls(q.From), leave: map[int]func(){}, done: done}
 	for source, id := range s.polls {
 		s.leave[source] = c.players.Attend(ctx, id)
 	}
@@ -56,7 +57,7 @@ func (c *channels) openStream(ctx context.Context, q channel.StreamQuery, done f
 		s.end()
 		return nil, err
 	}
-	s.lookLater()
+	s.checkLater()
 	return s, nil
 }
 
@@ -66,8 +67,8 @@ type stream struct {
 
 	channels *channels
 	one      bool // it has one source
-	polls    playerPolls
-	lookAt   time.Time         // when it looks at the tickets of its players next
+	polls    delivery.Polls
+	checkAt  time.Time         // when it reads the tickets of its players next
 	leave    map[int]func()    // end the presence of the players of polls
 	dropped  map[int]bool      // sources that were of polls, and have ended
 	pending  []channel.Arrival // of Take, for Next
@@ -87,8 +88,8 @@ func (s *stream) Take() (arrivals []channel.Arrival, again time.Time, done bool)
 	}
 	arrivals, again, done = s.sourceStream.Take()
 	if len(s.polls) > 0 {
-		again = slices.MinFunc([]time.Time{again, s.lookAt}, time.Time.Compare)
-		done = done && time.Now().Before(s.lookAt)
+		again = slices.MinFunc([]time.Time{again, s.checkAt}, time.Time.Compare)
+		done = done && time.Now().Before(s.checkAt)
 	}
 	if len(arrivals) > 0 && (len(s.polls) > 0 || len(s.dropped) > 0 || !allMessages(arrivals)) {
 		s.pending = arrivals
@@ -120,8 +121,8 @@ func (s *stream) end() {
 	s.done()
 }
 
-// lookEvery is how often a stream looks at the tickets of its players, as polls do: a little earlier, at random.
-const lookEvery = time.Minute
+// checkInterval is the interval in which a stream reads the tickets of its players, as polls do: a little earlier, at random.
+const checkInterval = time.Minute
 
 // Next is that of channel.Stream. A message of a ticket that isn't the client's any more is an error, and so is a
 // ticket that doesn't exist. It needs little of the stack while it waits.
@@ -132,7 +133,7 @@ func (s *stream) Next(ctx context.Context, wait time.Duration) ([]channel.Arriva
 	}
 	end := time.Now().Add(wait)
 	for {
-		arrivals, err := s.sourceStream.Next(ctx, s.untilLook(wait))
+		arrivals, err := s.sourceStream.Next(ctx, s.untilCheck(wait))
 		arrivals, err = s.taken(ctx, arrivals, err)
 		if wait = time.Until(end); len(arrivals) > 0 || err != nil || ctx.Err() != nil || wait <= 0 {
 			return arrivals, err
@@ -140,12 +141,12 @@ func (s *stream) Next(ctx context.Context, wait time.Duration) ([]channel.Arriva
 	}
 }
 
-// untilLook returns how much of a wait is left until the next look.
-func (s *stream) untilLook(wait time.Duration) time.Duration {
+// untilCheck returns how much of a wait remains until the next check.
+func (s *stream) untilCheck(wait time.Duration) time.Duration {
 	if len(s.polls) == 0 {
 		return wait
 	}
-	return min(wait, max(0, time.Until(s.lookAt)))
+	return min(wait, max(0, time.Until(s.checkAt)))
 }
 
 // taken checks and counts arrivals.
@@ -172,11 +173,11 @@ func (s *stream) taken(ctx context.Context, arrivals []channel.Arrival, err erro
 		}
 		some = append(some, *a)
 	}
-	if err != nil || ctx.Err() != nil || len(s.polls) == 0 || time.Now().Before(s.lookAt) {
+	if err != nil || ctx.Err() != nil || len(s.polls) == 0 || time.Now().Before(s.checkAt) {
 		return some, err
 	}
-	gone, err := s.look(ctx)
-	return append(some, gone...), err
+	ended, err := s.checkTickets(ctx)
+	return append(some, ended...), err
 }
 
 // forget ends the presence of a player.
@@ -204,25 +205,25 @@ func (s *stream) recheck(ctx context.Context, a *channel.Arrival) error {
 	if !ok || a.Message == nil {
 		return nil
 	}
-	return s.channels.recheck(ctx, id)
+	return s.channels.players.Check(ctx, id)
 }
 
-// lookLater sets when the next look is.
-func (s *stream) lookLater() {
-	s.lookAt = time.Now().Add(lookEvery - rand.N(lookEvery/4)) //nolint:gosec // chance to spread load, not to keep a secret
+// checkLater sets when the next check is.
+func (s *stream) checkLater() {
+	s.checkAt = time.Now().Add(checkInterval - rand.N(checkInterval/4)) //nolint:gosec // chance to spread load, not to keep a secret
 }
 
-// look returns an error for each ticket that doesn't exist any more.
-func (s *stream) look(ctx context.Context) (gone []channel.Arrival, err error) {
-	s.lookLater()
+// checkTickets returns an error for each ticket that doesn't exist any more.
+func (s *stream) checkTickets(ctx context.Context) (ended []channel.Arrival, err error) {
+	s.checkLater()
 	for source, id := range s.polls {
-		if _, err := s.channels.look(ctx, id, longPoll); errors.Is(err, channel.ErrNoSubscriber) {
+		if _, err := s.channels.players.Redeliver(ctx, id); errors.Is(err, channel.ErrNoSubscriber) {
 			s.drop(source)
-			gone = append(gone, channel.Arrival{Source: source, Err: err})
+			ended = append(ended, channel.Arrival{Source: source, Err: err})
 		}
 	}
-	if s.one && len(gone) > 0 {
-		return nil, fmt.Errorf("%w: %w", channel.ErrStreamEmpty, gone[0].Err)
+	if s.one && len(ended) > 0 {
+		return nil, fmt.Errorf("%w: %w", channel.ErrStreamEmpty, ended[0].Err)
 	}
-	return gone, nil
+	return ended, nil
 }

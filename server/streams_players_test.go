@@ -11,6 +11,7 @@ import (
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/internal/api/streams"
 	"github.com/tidemark-dev/tidemark/internal/matchmaking"
+	"github.com/tidemark-dev/tidemark/internal/matchmaking/delivery"
 )
 
 // fakeStream is a stream in which nothing arrives, or always something of source 1, or the error of source 0.
@@ -46,9 +47,9 @@ func (f *fakeStream) Drop(source int) { f.dropped = append(f.dropped, source) }
 // playerStream returns a stream of the player of ann's ticket, and of a chat.
 func playerStream(l *lobby, f *fakeStream) *stream {
 	l.present = map[string]int{}
-	s := &stream{sourceStream: f, channels: channelsOf(l), polls: playerPolls{0: "ann"}, done: func() {}}
+	s := &stream{sourceStream: f, channels: channelsOf(l), polls: delivery.Polls{0: "ann"}, done: func() {}}
 	s.leave = map[int]func(){0: l.Attend(context.Background(), "ann")}
-	s.lookLater()
+	s.checkLater()
 	return s
 }
 

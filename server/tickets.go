@@ -3,10 +3,12 @@ package server
 import (
 	"context"
 
+	"github.com/tidemark-dev/tidemark/internal/access"
 	"github.com/tidemark-dev/tidemark/internal/access/limits"
 	"github.com/tidemark-dev/tidemark/internal/api/grpc"
 	v1 "github.com/tidemark-dev/tidemark/internal/api/v1"
 	"github.com/tidemark-dev/tidemark/internal/matchmaking"
+	"github.com/tidemark-dev/tidemark/internal/matchmaking/delivery"
 	"github.com/tidemark-dev/tidemark/internal/matchmaking/service"
 	"github.com/tidemark-dev/tidemark/internal/matchmaking/simulation"
 	"github.com/tidemark-dev/tidemark/internal/tracing"
@@ -22,7 +24,7 @@ type Matchmaking interface {
 	AssignTickets(ctx context.Context, queue string, groups []service.AssignmentGroup) ([]service.AssignmentFailure, error)
 	ReleaseTickets(ctx context.Context, queue string, ids []string) error
 	ReleaseAllTickets(ctx context.Context, queue string) error
-	players
+	delivery.Tickets
 	Drain() // ends what waits, now and later
 	Resume()
 }
@@ -89,4 +91,16 @@ func (t *tickets) AwaitEnd(ctx context.Context, queue, id string) error {
 	}
 	defer done()
 	return t.service.AwaitEnd(ctx, queue, id)
+}
+
+// newPlayers returns the players of tickets, for whose channels a guard decides; nil: the service is open.
+func newPlayers(t delivery.Tickets, guard *access.Guard) *delivery.Players {
+	if guard == nil {
+		return delivery.NewPlayers(t, nil)
+	}
+	return delivery.NewPlayers(t, func(ctx context.Context, id string) error {
+		return guard.Check(ctx, access.From(ctx), access.Subscribe, access.Resource{
+			Channel: matchmaking.ChannelOf(id), Subscriber: matchmaking.Subscriber,
+		})
+	})
 }

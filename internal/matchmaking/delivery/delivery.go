@@ -1,5 +1,5 @@
-// Package delivery delivers assignments on the channels of a channel.Service: it is the adapter between matchmaking,
-// which knows no channels, and channel, which knows no tickets.
+// Package delivery delivers assignments on the channels of a channel.Service, and again to players that poll if they
+// were lost: it is the adapter between matchmaking, which knows no channels, and channel, which knows no tickets.
 package delivery
 
 import (
