@@ -1,14 +1,20 @@
 package callout
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
+	"time"
+
+	"google.golang.org/grpc"
 
 	"github.com/tidemark-dev/tidemark/internal/matchmaking"
 	"github.com/tidemark-dev/tidemark/internal/matchmaking/callout/jsonhttp"
+	"github.com/tidemark-dev/tidemark/openmatch"
 )
 
 // evaluator calls an evaluator and validates the accepted matches.
@@ -108,6 +114,66 @@ func (e *httpEvaluator) call(ctx context.Context, proposals []matchmaking.Propos
 		return nil, errors.New(`the response has no "accepted"`)
 	}
 	return *all.Accepted, nil
+}
+
+// grpcEvaluator calls Open Match's Evaluator service.
+type grpcEvaluator struct {
+	conn    *grpc.ClientConn
+	queue   string
+	profile string
+	timeout time.Duration
+}
+
+func newGRPCEvaluator(d matchmaking.Definition, targets *jsonhttp.Targets) (*grpcEvaluator, error) {
+	conn, err := dialGRPC(d.Evaluator.URL, targets)
+	if err != nil {
+		return nil, matchmaking.InvalidKey("evaluator.url", err)
+	}
+	e := &grpcEvaluator{
+		conn:    conn,
+		queue:   d.Name,
+		profile: cmp.Or(d.Profile.Name, d.Name),
+		timeout: cmp.Or(d.Evaluator.Timeout.Std(), matchmaking.DefaultCallTimeout),
+	}
+	runtime.AddCleanup(e, closeConn, conn)
+	return e, nil
+}
+
+func (e *grpcEvaluator) call(ctx context.Context, proposals []matchmaking.Proposal) ([]string, error) {
+	matches := make([]*openmatch.Match, len(proposals))
+	for i, p := range proposals {
+		match, err := matchOf(p, e.profile)
+		if err != nil {
+			return nil, fmt.Errorf("encode match %s: %w", p.ID, err)
+		}
+		matches[i] = match
+	}
+	callCtx, cancel := context.WithTimeout(ctx, e.timeout)
+	defer cancel()
+	call, err := openGRPC(callCtx, e.conn, e.queue)
+	if err != nil {
+		return nil, callError(ctx, callCtx, err)
+	}
+	var accepted []string
+	err = converse(call, func() {
+		for _, match := range matches {
+			if call.Send(match) != nil {
+				return // Receive returns the reason
+			}
+		}
+		_ = call.Done()
+	}, func() error {
+		return receiveIDs(call, func(id string) error {
+			if accepted = append(accepted, id); len(accepted) > len(matches) {
+				return errors.New("more matches accepted than proposed")
+			}
+			return nil
+		})
+	}, cancel)
+	if err != nil {
+		return nil, callError(ctx, callCtx, err)
+	}
+	return accepted, nil
 }
 
 func idsOf(p matchmaking.Proposal) []string {

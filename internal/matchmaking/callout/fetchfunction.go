@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"net"
 	"net/url"
@@ -131,32 +130,14 @@ func (f *Functions) Run(ctx context.Context, r backend.FetchRequest, propose fun
 }
 
 func (f *Functions) runGRPC(ctx context.Context, url, queue string, request *openmatch.RunRequest,
-	add func(*openmatch.Match) error) (err error) {
+	add func(*openmatch.Match) error) error {
 	conn, done, err := f.connect(url)
 	if err != nil {
 		return err
 	}
 	defer done()
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	calling, span := inQueue(ctx, openmatch.MatchFunction_Run_FullMethodName, queue)
-	defer func() { endSpan(span, err) }()
-	stream, err := openmatch.NewMatchFunctionClient(conn).Run(calling, request)
-	if err != nil {
-		return failureOf(ctx, "match function", err)
-	}
-	for {
-		answer, err := stream.Recv()
-		switch {
-		case errors.Is(err, io.EOF):
-			return nil
-		case err != nil:
-			return failureOf(ctx, "match function", err)
-		}
-		if err := add(answer.GetProposal()); err != nil {
-			return err
-		}
-	}
+	err = runFunction(ctx, conn, queue, request, func(r *openmatch.RunResponse) error { return add(r.GetProposal()) })
+	return failureOf(ctx, "match function", err)
 }
 
 // connect returns a connection to a function, and the function that ends its use.

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"encoding/base64"
 	"errors"
+	"io"
 	"net"
 	"net/url"
 	"strings"
@@ -22,6 +23,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/internal/matchmaking/callout/jsonhttp"
 	"github.com/tidemark-dev/tidemark/internal/tracing"
+	"github.com/tidemark-dev/tidemark/openmatch"
 )
 
 // Keys of the queue's name in a gRPC call.
@@ -121,6 +123,31 @@ func endSpan(span tracing.Span, err error) {
 		}
 	}
 	span.End()
+}
+
+// runFunction calls Open Match's MatchFunction service, and passes its responses to each, as they arrive.
+func runFunction(ctx context.Context, conn *grpc.ClientConn, queue string, request *openmatch.RunRequest,
+	each func(*openmatch.RunResponse) error) (err error) {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	ctx, span := inQueue(ctx, openmatch.MatchFunction_Run_FullMethodName, queue)
+	defer func() { endSpan(span, err) }()
+	stream, err := openmatch.NewMatchFunctionClient(conn).Run(ctx, request)
+	if err != nil {
+		return err
+	}
+	for {
+		answer, err := stream.Recv()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		}
+		if err := each(answer); err != nil {
+			return err
+		}
+	}
 }
 
 // callError returns the reason for the failure of a call whose context, call, was derived from ctx: the end of ctx, the

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"runtime"
 	"time"
@@ -62,31 +61,15 @@ func (f *grpcFunction) Match(
 	return all.valid, nil
 }
 
-// run receives matches until the function ends the stream.
-func (f *grpcFunction) run(ctx context.Context, profile *openmatch.MatchProfile, all *proposals) (err error) {
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	ctx, span := inQueue(ctx, openmatch.MatchFunction_Run_FullMethodName, f.queue)
-	defer func() { endSpan(span, err) }()
-	stream, err := openmatch.NewMatchFunctionClient(f.conn).Run(ctx, &openmatch.RunRequest{Profile: profile})
-	if err != nil {
-		return err
-	}
-	for size := 0; ; {
-		answer, err := stream.Recv()
-		switch {
-		case errors.Is(err, io.EOF):
-			return nil
-		case err != nil:
-			return err
-		}
-		if size += proto.Size(answer); size > f.limit {
+// run adds the matches of the function's responses.
+func (f *grpcFunction) run(ctx context.Context, profile *openmatch.MatchProfile, all *proposals) error {
+	size := 0
+	return runFunction(ctx, f.conn, f.queue, &openmatch.RunRequest{Profile: profile}, func(r *openmatch.RunResponse) error {
+		if size += proto.Size(r); size > f.limit {
 			return fmt.Errorf("%w: over %d bytes", jsonhttp.ErrTooLarge, f.limit)
 		}
-		if err := f.add(ctx, answer.GetProposal(), all); err != nil {
-			return err
-		}
-	}
+		return f.add(ctx, r.GetProposal(), all)
+	})
 }
 
 // add adds a match, unless one of its tickets is not waiting: the function queries tickets itself, shortly before or

@@ -61,7 +61,9 @@ func (p *Players) Polls(from []channel.Source) (polls Polls) {
 }
 
 // Attend marks a ticket's player as present until stop is called.
-func (p *Players) Attend(ctx context.Context, id string) (stop func()) { return p.tickets.Attend(ctx, id) }
+func (p *Players) Attend(ctx context.Context, id string) (stop func()) {
+	return p.tickets.Attend(ctx, id)
+}
 
 // redeliverAfter is the duration of a poll from which on the assignment is read if it ends empty: a fail-over may have
 // lost its message, or the ticket.
