@@ -67,11 +67,11 @@ func (b *backendService) FetchMatches(
 		return badRequest(".profile: " + err.Error())
 	}
 	client, _ := clientAndConnection(ctx, b.router)
-	leave, err := b.fetches.enter(client, len(profile))
+	release, err := b.fetches.acquire(client, len(profile))
 	if err != nil {
 		return err
 	}
-	defer leave()
+	defer release()
 	send, stop := b.answers.begin(ctx)
 	defer stop()
 	return b.director.Fetch(ctx, backend.FetchRequest{
@@ -191,8 +191,9 @@ type fetching struct {
 // with returns the calls with some more.
 func (f fetching) with(calls, bytes int) fetching { return fetching{f.calls + calls, f.bytes + bytes} }
 
-// enter counts a call of a client, whose profile has size bytes. leave must be called afterwards. Errors: errFetches.
-func (f *fetches) enter(client string, size int) (leave func(), err error) {
+// acquire counts a call of a client, whose profile has size bytes. release must be called afterwards. Errors:
+// errFetches.
+func (f *fetches) acquire(client string, size int) (release func(), err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	all, own := f.all.with(1, size), f.clients[client].with(1, size)

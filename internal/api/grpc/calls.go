@@ -26,14 +26,14 @@ import (
 
 // method is a procedure on one of the two listeners. It is created once, so that a call needs no lookups.
 type method struct {
-	path     string // /openmatch.FrontendService/GetTicket; empty for procedures that don't exist
-	asks     bool   // the client sends a stream
-	streams  bool   // the answer is a stream
-	http     bool   // it is called on the HTTP port, where the router counts, logs and names the requests
-	counts   *web.Procedure
-	drained  func() <-chan struct{} // returns a channel that is closed when the server drains
-	arrivals *grpcserver.Arrivals   // on the listener of gRPC; nil: the request has arrived when the call begins
-	router   *web.Router
+	path          string // /openmatch.FrontendService/GetTicket; empty for procedures that don't exist
+	clientStreams bool   // the client sends a stream
+	serverStreams bool   // the answer is a stream
+	http          bool   // it is called on the HTTP port, where the router counts, logs and names the requests
+	counts        *web.Procedure
+	drained       func() <-chan struct{} // returns a channel that is closed when the server drains
+	arrivals      *grpcserver.Arrivals   // on the listener of gRPC; nil: the request has arrived when the call begins
+	router        *web.Router
 	// onLoopback is whether the listener of gRPC is on a loopback address; nil: it is called on the HTTP port
 	onLoopback *atomic.Bool
 	need       need // of the client, on a service that isn't open
@@ -50,7 +50,7 @@ func around(sd *grpc.ServiceDesc, newMethod func(path string) *method) *grpc.Ser
 	}
 	for _, d := range sd.Streams {
 		m := newMethod("/" + sd.ServiceName + "/" + d.StreamName)
-		m.asks, m.streams = d.ClientStreams, d.ServerStreams
+		m.clientStreams, m.serverStreams = d.ClientStreams, d.ServerStreams
 		d.Handler = m.stream(d.Handler)
 		made.Streams = append(made.Streams, d)
 	}
@@ -66,7 +66,7 @@ func (m *method) unary(handler grpc.MethodHandler) grpc.MethodHandler {
 		if err := c.authorize(); err != nil {
 			return nil, err
 		}
-		if err := c.use(); err != nil {
+		if err := c.holdConnection(); err != nil {
 			return nil, err
 		}
 		receive := func(message any) error { return c.receive(message, read) }
@@ -88,7 +88,7 @@ func (m *method) stream(handler grpc.StreamHandler) grpc.StreamHandler {
 		if err := c.authorize(); err != nil {
 			return err
 		}
-		if err := c.use(); err != nil {
+		if err := c.holdConnection(); err != nil {
 			return err
 		}
 		return c.whileValid(func() error { return handler(srv, &stream{ServerStream: ss, call: c}) })
@@ -97,20 +97,20 @@ func (m *method) stream(handler grpc.StreamHandler) grpc.StreamHandler {
 
 // call is a call in progress. It is used by one goroutine.
 type call struct {
-	ctx      context.Context //nolint:containedctx // of the call, as in grpc-go
-	method   *method
-	request  *web.Call // on the HTTP port
-	started  time.Time
-	id       string // of the request; requestID returns it
-	received bool   // the first message was waited for
-	refused  bool   // a message was, by its size
-	headed   bool   // head was called
-	status   int    // for metrics and log
-	err      error  // the cause, for the log
-	client   *access.Principal
-	place    *places.Place // of the connection on the listener of gRPC, while it is in use by the call
-	message  *web.BodyPart // of the memory of bodies, on the listener of gRPC; nil: the message is small
-	span     tracing.Span  // on the listener of gRPC; on the HTTP port it is the router's
+	ctx       context.Context //nolint:containedctx // of the call, as in grpc-go
+	method    *method
+	request   *web.Call // on the HTTP port
+	started   time.Time
+	id        string // of the request; requestID returns it
+	received  bool   // the first message was waited for
+	refused   bool   // a message was, by its size
+	headerSet bool   // head was called
+	status    int    // for metrics and log
+	err       error  // the cause, for the log
+	client    *access.Principal
+	place     *places.Place // of the connection on the listener of gRPC, while it is in use by the call
+	message   *web.BodyPart // of the memory of bodies, on the listener of gRPC; nil: the message is small
+	span      tracing.Span  // on the listener of gRPC; on the HTTP port it is the router's
 }
 
 func (m *method) begin(ctx context.Context) *call {
@@ -125,9 +125,9 @@ func (m *method) begin(ctx context.Context) *call {
 	return c
 }
 
-// use keeps the connection of an admitted call on the listener of gRPC from giving way to others until the call ends.
-// Error: web.ErrConnections if it gave way already.
-func (c *call) use() error {
+// holdConnection keeps the connection of an admitted call on the listener of gRPC from giving way to others until the
+// call ends. Error: web.ErrConnections if it gave way already.
+func (c *call) holdConnection() error {
 	if m := c.method; !m.http && m.path != "" && !m.need.open {
 		c.place = grpcserver.PlaceOf(c.ctx)
 		if !c.place.Begin(c.client != nil && c.client.Kind != access.Nobody) {
@@ -146,8 +146,8 @@ func (c *call) end(err *error) {
 	*err = c.explain(*err)
 	c.place.End()
 	c.message.Release()
-	c.head() // of an answer without a message
-	c.trail(*err)
+	c.setRequestIDHeader() // of an answer without a message
+	c.setRequestIDTrailer(*err)
 	c.finish()
 	c.endSpan(status.Code(*err))
 }
@@ -168,7 +168,7 @@ func (c *call) endSpan(outcome codes.Code) {
 // finish counts and logs the call.
 func (c *call) finish() {
 	if c.request != nil {
-		if c.method.streams && c.ctx.Err() == nil { // a deadline of a closed stream would keep it in memory until then
+		if c.method.serverStreams && c.ctx.Err() == nil { // a deadline of a closed stream would keep it in memory until then
 			setDeadlines(c.request, time.Time{}, time.Now().Add(web.AnswerTimeout)) // for the end of the answer
 		}
 		c.request.SetOutcome(c.status, c.err)
@@ -222,20 +222,21 @@ func (c *call) sentID() []string {
 	return metadata.ValueFromIncomingContext(c.ctx, metadataRequestID)
 }
 
-// head adds the request's ID to the headers of the answer if the client sent one. Other clients don't need the ID of a
-// successful call, and a header with a new value in each answer is expensive. On the HTTP port the router adds it.
-func (c *call) head() {
-	if c.headed || c.request != nil {
+// setRequestIDHeader adds the request's ID to the headers of the answer if the client sent one. Other clients don't
+// need the ID of a successful call, and a header with a new value in each answer is expensive. On the HTTP port the
+// router adds it.
+func (c *call) setRequestIDHeader() {
+	if c.headerSet || c.request != nil {
 		return
 	}
-	c.headed = true
+	c.headerSet = true
 	if len(c.sentID()) > 0 {
 		_ = grpc.SetHeader(c.ctx, metadata.MD{metadataRequestID: {c.requestID()}}) // fails only if the client has gone
 	}
 }
 
-// trail adds the request's ID, which is also in the log, to the trailers of a failed call's answer.
-func (c *call) trail(err error) {
+// setRequestIDTrailer adds the request's ID, which is also in the log, to the trailers of a failed call's answer.
+func (c *call) setRequestIDTrailer(err error) {
 	if err != nil && c.request == nil && c.ctx.Err() == nil {
 		_ = grpc.SetTrailer(c.ctx, metadata.MD{metadataRequestID: {c.requestID()}}) // fails only outside of calls
 	}
@@ -313,14 +314,14 @@ func (c *call) read(message any, read func(any) error, first bool) (err error) {
 func (c *call) Admit(size int) (err error) {
 	switch {
 	case c.request == nil:
-		if size > web.SmallBody && !c.method.asks {
+		if size > web.SmallBody && !c.method.clientStreams {
 			c.message = c.method.router.BodyPart()
 			err = c.message.Grow(c.client, clientOf(c.ctx, c.method.router), int64(size))
 		}
 		if err == nil {
 			err = web.CountBody(c.ctx, int64(size))
 		}
-	case !c.method.asks:
+	case !c.method.clientStreams:
 		err = c.request.Inflated(size)
 	}
 	c.refused = err != nil
@@ -331,10 +332,10 @@ func (c *call) Admit(size int) (err error) {
 // the message, and has no deadlines of net/http.
 func (c *call) arrived() {
 	switch {
-	case c.request == nil && c.method.streams:
+	case c.request == nil && c.method.serverStreams:
 		c.message.Release()
 	case c.request == nil:
-	case c.method.streams:
+	case c.method.serverStreams:
 		c.request.Forget()
 		setDeadlines(c.request, time.Time{}, time.Time{})
 	default:
@@ -359,13 +360,13 @@ func (s *stream) Context() context.Context { return s.ctx }
 
 // SendMsg sends a message.
 func (s *stream) SendMsg(message any) error {
-	s.head()
+	s.setRequestIDHeader()
 	return s.ServerStream.SendMsg(message)
 }
 
 // RecvMsg reads a message.
 func (s *stream) RecvMsg(message any) error {
-	if !s.method.asks {
+	if !s.method.clientStreams {
 		return s.receive(message, s.ServerStream.RecvMsg)
 	}
 	return s.receive(message, s.readUntilDrained)

@@ -22,10 +22,10 @@ import (
 
 // serving is a method on the HTTP port. One of unary and stream is set.
 type serving struct {
-	impl   any
-	unary  grpc.MethodHandler
-	stream grpc.StreamHandler
-	asks   bool // the client sends a stream
+	impl          any
+	unary         grpc.MethodHandler
+	stream        grpc.StreamHandler
+	clientStreams bool // the client sends a stream
 }
 
 // connectHandler returns the handler of a method for the protocols Connect, gRPC and gRPC-Web. Requests may have
@@ -45,7 +45,7 @@ func (s *Services) connectHandler(path string, m serving, maxBytes int, byGet bo
 		options = append(options, connect.WithIdempotency(connect.IdempotencyNoSideEffects))
 	}
 	switch {
-	case m.asks:
+	case m.clientStreams:
 		return connect.NewBidiStreamHandler(path, func(ctx context.Context, b *connect.BidiStream[received, answered]) error {
 			return connectError(m.stream(m.impl, &connectStream{ctx: ctx, conn: b.Conn()}))
 		}, options...)

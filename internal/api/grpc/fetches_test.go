@@ -12,30 +12,30 @@ import (
 func TestFetchesAreShared(t *testing.T) {
 	t.Parallel()
 	f := &fetches{clients: map[string]fetching{}}
-	var leave []func()
-	enter := func(client string, size int) error {
-		release, err := f.enter(client, size)
+	var releases []func()
+	acquire := func(client string, size int) error {
+		release, err := f.acquire(client, size)
 		if err == nil {
-			leave = append(leave, release)
+			releases = append(releases, release)
 		}
 		return err
 	}
-	require.NoError(t, enter("large", maxFetchBytesClient))
-	require.Equal(t, errFetches, enter("large", 1))
-	require.NoError(t, enter("large", 0))
+	require.NoError(t, acquire("large", maxFetchBytesClient))
+	require.Equal(t, errFetches, acquire("large", 1))
+	require.NoError(t, acquire("large", 0))
 	for range maxFetchesClient {
-		require.NoError(t, enter("many", 0))
+		require.NoError(t, acquire("many", 0))
 	}
-	require.Equal(t, errFetches, enter("many", 0))
+	require.Equal(t, errFetches, acquire("many", 0))
 	for i := range 3 {
-		require.NoError(t, enter(fmt.Sprint(i), maxFetchBytesClient))
+		require.NoError(t, acquire(fmt.Sprint(i), maxFetchBytesClient))
 	}
-	require.Equal(t, errFetches, enter("other", 1), "all bytes are taken")
-	for len(leave) < maxFetches {
-		require.NoError(t, enter(fmt.Sprint("client", len(leave)), 0))
+	require.Equal(t, errFetches, acquire("other", 1), "all bytes are taken")
+	for len(releases) < maxFetches {
+		require.NoError(t, acquire(fmt.Sprint("client", len(releases)), 0))
 	}
-	require.Equal(t, errFetches, enter("another", 0), "all calls are taken")
-	for _, release := range leave {
+	require.Equal(t, errFetches, acquire("another", 0), "all calls are taken")
+	for _, release := range releases {
 		release()
 	}
 	require.Empty(t, f.clients)

@@ -78,15 +78,15 @@ func TestHealthWatch(t *testing.T) {
 	h.ready.Store(&down)
 	receives(changing, notServing)
 	h.ready.Store(nil)
-	var known []watch
+	var watches []watch
 	for _, p := range servertest.Protocols {
-		known = append(known, begin(p, "openmatch.FrontendService", serving))
+		watches = append(watches, begin(p, "openmatch.FrontendService", serving))
 	}
 	h.drain()
-	for _, w := range known {
+	for _, w := range watches {
 		receives(w, notServing)
 	}
-	for _, w := range append(known, nothing) {
+	for _, w := range append(watches, nothing) {
 		_, err := w.Recv()
 		isError(t, err, codes.Unavailable, "the server is shutting down")
 	}

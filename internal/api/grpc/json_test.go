@@ -108,14 +108,14 @@ func TestJSONPaths(t *testing.T) {
 			"grpc_code": code, "http_code": float64(status), "message": message, "http_status": http.StatusText(status),
 		}}
 	}
-	gone := failure(5, "Ticket id: "+other+" not found")
-	require.Equal(t, gone, h.answers(404, "GET", tickets+"/"+other, ""))
+	notFound := failure(5, "Ticket id: "+other+" not found")
+	require.Equal(t, notFound, h.answers(404, "GET", tickets+"/"+other, ""))
 	require.Equal(t, inStream(5, 404, "Ticket id: "+other+" not found"),
 		h.answers(404, "GET", tickets+"/"+other+"/assignments", ""))
 	require.Equal(t, failure(3, ".ticket is required"), h.answers(400, "POST", tickets, `{}`))
 	require.Equal(t, inStream(3, 400, ".pool is required"), h.answers(400, "POST", "/v1/queryservice/tickets:query", ``))
 	require.Equal(t, failure(3, ".ticket is required"), h.answers(400, "POST", tickets, ``))
-	require.Equal(t, gone, h.answers(404, "GET", tickets+"/"+other+"?ticket_id="+id+"&other=1", ""))
+	require.Equal(t, notFound, h.answers(404, "GET", tickets+"/"+other+"?ticket_id="+id+"&other=1", ""))
 	require.Equal(t, failure(3, "the path isn't UTF-8"), h.answers(400, "GET", tickets+"/%FF", ""))
 	require.Equal(t, failure(3, "the path isn't UTF-8"), h.answers(400, "DELETE", tickets+"/%FF", ""))
 	require.Equal(t, inStream(3, 400, "the path isn't UTF-8"), h.answers(400, "GET", tickets+"/%FF/assignments", ""))

@@ -27,8 +27,8 @@ var openMatchServices = map[string]string{
 // onlyKey is the context key of the service of Only.
 type onlyKey struct{}
 
-// Only returns a handler for a listener of one service of Open Match, by its name: frontend, backend or query. It serves
-// the service's procedures and JSON paths, health checks, reflection and the probes.
+// Only returns a handler for a listener of one service of Open Match, by its name: frontend, backend or query. It
+// serves the service's procedures and JSON paths, health checks, reflection and the probes.
 func (s *Services) Only(name string) http.Handler {
 	service := openMatchServices[name]
 	_, short, _ := strings.Cut(service, ".")
@@ -50,10 +50,10 @@ func (s *Services) Only(name string) http.Handler {
 	})
 }
 
-// onlyOf returns the only service of the listener of a call, or "" if it has all.
-func onlyOf(ctx context.Context) string {
-	only, _ := ctx.Value(onlyKey{}).(string)
-	return only
+// listenerService returns the only service of the listener of a call, or "" if it has all.
+func listenerService(ctx context.Context) string {
+	service, _ := ctx.Value(onlyKey{}).(string)
+	return service
 }
 
 // reflector is reflection: of all services, by "", and of a listener of one service, by its name.
@@ -61,7 +61,7 @@ type reflector[S interface{ Context() context.Context }] map[string]interface{ S
 
 // ServerReflectionInfo answers the questions of a client.
 func (r reflector[S]) ServerReflectionInfo(stream S) error {
-	return r[onlyOf(stream.Context())].ServerReflectionInfo(stream)
+	return r[listenerService(stream.Context())].ServerReflectionInfo(stream)
 }
 
 // newReflector returns the reflection of a version.
@@ -78,14 +78,14 @@ func newReflector[S interface{ Context() context.Context }, R interface{ ServerR
 // onlyInfo has the names of the services of a listener of one service.
 type onlyInfo struct {
 	*Services
-	only string
+	service string
 }
 
 // GetServiceInfo returns the names of the services. It is for reflection.
 func (o onlyInfo) GetServiceInfo() map[string]grpc.ServiceInfo {
 	infos := o.Services.GetServiceInfo()
 	for _, service := range openMatchServices {
-		if service != o.only {
+		if service != o.service {
 			delete(infos, service)
 		}
 	}

@@ -159,11 +159,11 @@ func walk[T any](ctx context.Context, q *query, request *openmatch.Pool, all wal
 		return err
 	}
 	client, connection := clientAndConnection(ctx, q.router)
-	leave, err := q.slots.enter(ctx, client, connection, sizeOf(request))
+	release, err := q.slots.acquire(ctx, client, connection, sizeOf(request))
 	if err != nil {
 		return err
 	}
-	defer leave()
+	defer release()
 	limited, stop := q.answers.begin(ctx)
 	defer stop()
 	turn := &turn{turns: q.turns, client: client, connection: connection}
@@ -214,21 +214,21 @@ func sizeOf(p *openmatch.Pool) int {
 type turn struct {
 	turns              *slots
 	client, connection string
-	leave              func() // nil: it isn't the query's turn
+	release            func() // nil: it isn't the query's turn
 }
 
 // next ends the turn and waits for the next one.
 func (t *turn) next(ctx context.Context) (err error) {
 	t.end()
-	t.leave, err = t.turns.enter(ctx, t.client, t.connection, 0)
+	t.release, err = t.turns.acquire(ctx, t.client, t.connection, 0)
 	return err
 }
 
 // end ends the turn.
 func (t *turn) end() {
-	if t.leave != nil {
-		t.leave()
-		t.leave = nil
+	if t.release != nil {
+		t.release()
+		t.release = nil
 	}
 }
 

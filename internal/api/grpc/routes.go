@@ -43,7 +43,7 @@ func (s *Services) AddRoutes() {
 		}
 		for _, d := range desc.Streams {
 			s.addRoute(methods.ByName(protoreflect.Name(d.StreamName)),
-				serving{impl: service.impl, stream: d.Handler, asks: d.ClientStreams})
+				serving{impl: service.impl, stream: d.Handler, clientStreams: d.ClientStreams})
 		}
 	}
 	s.router.FailUnrouted(isGRPC, failUnrouted)
@@ -84,7 +84,7 @@ func (s *Services) addRoute(d protoreflect.MethodDescriptor, m serving) {
 		Method: http.MethodPost, Path: p.method, Query: web.QueryIgnored, Action: needed.action, Open: needed.open,
 		Large: needed.reads, Handle: p.serve,
 	}
-	if m.asks {
+	if m.clientStreams {
 		route.Handle = p.serveStream
 	}
 	api := web.API{Router: s.router, Fail: refuseBy(failCall)}

@@ -24,7 +24,7 @@ const (
 )
 
 // slots are permits of queries, of which few are held at the same time: to be in progress, or to go through tickets.
-// Other queries wait in a line. All methods may be called by several goroutines.
+// Other queries wait in a queue. All methods may be called by several goroutines.
 type slots struct {
 	drained         func() <-chan struct{} // returns a channel that is closed when those that wait end
 	limit           int                    // slots given out at a time
@@ -36,11 +36,11 @@ type slots struct {
 	entered     int // queries that have got one so far
 	clients     map[string]*clientSlots
 	connections map[string]int // given out, by connection
-	line        []*waiter      // in order of arrival
-	bytes       int            // of the line
+	queue       []*waiter      // in order of arrival
+	bytes       int            // of the queue
 }
 
-// clientSlots are a client's part of the slots and of the line. It is removed with the client's last query.
+// clientSlots are a client's part of the slots and of the queue. It is removed with the client's last query.
 type clientSlots struct {
 	open  int // queries that have a slot
 	bytes int // of those that wait; each has some
@@ -49,14 +49,15 @@ type clientSlots struct {
 	last int
 }
 
-// waiter is a query in the line.
+// waiter is a query in the queue.
 type waiter struct {
 	client, connection string
 	bytes              int
 	entered            chan struct{} // closed when it has a slot
 }
 
-// newSlots returns the slots of the queries in progress. When the channel that drained returns is closed, those that wait end.
+// newSlots returns the slots of the queries in progress. When the channel that drained returns is closed, those that
+// wait end.
 func newSlots(drained func() <-chan struct{}) *slots {
 	return &slots{
 		drained: drained,
@@ -73,16 +74,16 @@ func newTurns(n int) *slots {
 	}
 }
 
-// enter waits for a slot for a query of a client, whose pool has size bytes. leave must be called afterwards.
+// acquire waits for a slot for a query of a client, whose pool has size bytes. release must be called afterwards.
 // Errors: errQueries if too many queries wait, or no slot was free for maxQueryWait; errDraining; the cause of ctx's
 // end.
-func (s *slots) enter(ctx context.Context, client, connection string, size int) (leave func(), err error) {
+func (s *slots) acquire(ctx context.Context, client, connection string, size int) (release func(), err error) {
 	w := &waiter{client: client, connection: connection, bytes: size + waitingBytes, entered: make(chan struct{})}
 	if !s.add(w) {
 		return nil, errQueries
 	}
 	if !w.waits() { // most don't
-		return func() { s.leave(w) }, nil
+		return func() { s.release(w) }, nil
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, maxQueryWait, errQueries)
 	defer cancel()
@@ -92,17 +93,17 @@ func (s *slots) enter(ctx context.Context, client, connection string, size int) 
 	}
 	select {
 	case <-w.entered:
-		return func() { s.leave(w) }, nil
+		return func() { s.release(w) }, nil
 	case <-drained:
-		s.leave(w)
+		s.release(w)
 		return nil, errDraining
 	case <-ctx.Done():
-		s.leave(w)
+		s.release(w)
 		return nil, context.Cause(ctx)
 	}
 }
 
-// add adds a query to the line, and reports whether it has a slot or may wait for one.
+// add adds a query to the queue, and reports whether it has a slot or may wait for one.
 func (s *slots) add(w *waiter) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,7 +112,7 @@ func (s *slots) add(w *waiter) bool {
 		c = &clientSlots{last: s.entered - 1}
 		s.clients[w.client] = c
 	}
-	s.line, s.bytes = append(s.line, w), s.bytes+w.bytes
+	s.queue, s.bytes = append(s.queue, w), s.bytes+w.bytes
 	c.bytes += w.bytes
 	s.fill()
 	if !w.waits() || s.bytes <= maxWaiting && c.bytes <= maxWaitingClient {
@@ -122,8 +123,8 @@ func (s *slots) add(w *waiter) bool {
 	return false
 }
 
-// leave ends a query, or takes it out of the line.
-func (s *slots) leave(w *waiter) {
+// release ends a query, or takes it out of the queue.
+func (s *slots) release(w *waiter) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if w.waits() {
@@ -139,7 +140,7 @@ func (s *slots) leave(w *waiter) {
 	s.forget(w.client)
 }
 
-// fill gives the free slots to queries in the line. The lock is held, as for all methods below.
+// fill gives the free slots to queries in the queue. The lock is held, as for all methods below.
 func (s *slots) fill() {
 	for s.open < s.limit {
 		w := s.next()
@@ -156,11 +157,11 @@ func (s *slots) fill() {
 	}
 }
 
-// next returns the query of the line that is the next to have a slot, or nil if the clients or connections of all have
+// next returns the query of the queue that is the next to have a slot, or nil if the clients or connections of all have
 // as many as they can. It is of the client with the fewest slots and, among equal ones, of the one whose last query
 // entered first; of this client's queries, one of the connection with the fewest, the oldest first.
 func (s *slots) next() (next *waiter) {
-	for _, w := range s.line {
+	for _, w := range s.queue {
 		free := s.clients[w.client].open < s.clientLimit && s.connections[w.connection] < s.connectionLimit
 		if free && (next == nil || s.compare(w, next) < 0) {
 			next = w
@@ -175,10 +176,10 @@ func (s *slots) compare(a, b *waiter) int {
 		cmp.Compare(s.connections[a.connection], s.connections[b.connection]))
 }
 
-// remove takes a query out of the line.
+// remove takes a query out of the queue.
 func (s *slots) remove(w *waiter) {
-	i := slices.Index(s.line, w)
-	s.line, s.bytes = slices.Delete(s.line, i, i+1), s.bytes-w.bytes
+	i := slices.Index(s.queue, w)
+	s.queue, s.bytes = slices.Delete(s.queue, i, i+1), s.bytes-w.bytes
 	s.clients[w.client].bytes -= w.bytes
 }
 
@@ -199,9 +200,9 @@ func (w *waiter) waits() bool {
 	}
 }
 
-// waiting returns the number of queries in the line.
+// waiting returns the number of queries in the queue.
 func (s *slots) waiting() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return len(s.line)
+	return len(s.queue)
 }

@@ -23,7 +23,7 @@ type askers struct {
 func (a *askers) ask(client, connection string) {
 	a.t.Helper()
 	go func() {
-		leave, err := a.slots.enter(a.t.Context(), client, connection, 0)
+		leave, err := a.slots.acquire(a.t.Context(), client, connection, 0)
 		if err != nil {
 			return // the test has ended
 		}
@@ -98,7 +98,7 @@ func TestLine(t *testing.T) {
 		enter := func(ctx context.Context, client string, size int) <-chan error {
 			ended := make(chan error, 1)
 			go func() {
-				_, err := s.enter(ctx, client, client, size)
+				_, err := s.acquire(ctx, client, client, size)
 				ended <- err
 			}()
 			synctest.Wait()
@@ -119,11 +119,11 @@ func TestLine(t *testing.T) {
 		for _, ended := range waiting {
 			require.Equal(t, errQueries, <-ended)
 		}
-		gone := errors.New("gone")
+		errGone := errors.New("gone")
 		ctx, cancel := context.WithCancelCause(t.Context())
-		left := enter(ctx, "a", 0)
-		cancel(gone)
-		require.Equal(t, gone, <-left)
+		result := enter(ctx, "a", 0)
+		cancel(errGone)
+		require.Equal(t, errGone, <-result)
 		soon, cancelSoon := context.WithTimeout(t.Context(), time.Second)
 		defer cancelSoon()
 		require.Equal(t, context.DeadlineExceeded, <-enter(soon, "a", 0))
