@@ -42,12 +42,12 @@ func (d Definition) Hides() bool {
 // that it is stored with, so that a client without access to the secret can't redirect it to another URL. Errors:
 // fault.SlugInvalidQueue.
 func (d *Definition) Unhide(stored Definition) error {
-	known := stored.addresses()
+	current := stored.addresses()
 	for i, a := range d.addresses() {
 		switch {
 		case !redact.InURL(*a.url):
-		case *a.url == redact.URL(*known[i].url):
-			*a.url = *known[i].url
+		case *a.url == redact.URL(*current[i].url):
+			*a.url = *current[i].url
 		default:
 			return InvalidQueue(a.path,
 				"%s: %s stands for a stored secret, but the stored URL is another: give the whole URL", a.path, Hidden)

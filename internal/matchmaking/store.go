@@ -55,7 +55,8 @@ type Tickets interface {
 	// doesn't have it. A ticket whose life has ended remains readable for CreateRequest.Keep. Errors: ErrNoTicket.
 	Ticket(ctx context.Context, queue, id string) (Ticket, error)
 	// Cancel removes a ticket from its queue. For a cancelled or expired ticket it changes nothing but Deindexed, and
-	// returns no error. Errors: ErrTicketMatched if the ticket is assigned and stays, and nothing has changed; ErrNoTicket.
+	// returns no error. Errors: ErrTicketMatched if the ticket is assigned and stays, and nothing has changed;
+	// ErrNoTicket.
 	Cancel(ctx context.Context, r CancelRequest) error
 	// Renew extends the life of waiting tickets to their TTL from now, up to the end of their Life. It ignores
 	// others.
@@ -130,11 +131,11 @@ type ClaimRequest struct {
 
 // Claimed is the result of Claim.
 type Claimed struct {
-	Now      time.Time
-	Deadline time.Time
-	IDs      []string             // now held by the token
-	Held     map[string]time.Time // of the requested IDs: held by another token, and its deadline
-	Gone     []string             // of the requested IDs: assigned, cancelled, expired, or never created
+	Now        time.Time
+	Deadline   time.Time
+	IDs        []string             // now held by the token
+	Held       map[string]time.Time // of the requested IDs: held by another token, and its deadline
+	NotWaiting []string             // of the requested IDs: assigned, cancelled, expired, or never created
 }
 
 // AssignRequest contains the matches to assign.
@@ -188,7 +189,7 @@ type ConflictReason string
 
 // The reasons of conflicts.
 const (
-	ConflictGone ConflictReason = "gone" // it is assigned to another match, cancelled, expired, or never existed
+	ConflictNotWaiting ConflictReason = "gone" // it is assigned to another match, cancelled, expired, or never existed
 	// another token holds it; or the token must hold it and doesn't
 	ConflictClaim ConflictReason = "claim"
 )
@@ -299,7 +300,7 @@ type TicketEnd struct {
 	ID      string // part of a larger string: clone it to keep it
 	Created time.Time
 	Content string // an Assignment as JSON, and part of a larger string; empty: read it, if the ticket isn't gone
-	Gone    bool   // it was cancelled, or its creation was undone
+	Removed bool   // it was cancelled, or its creation was undone
 }
 
 // TicketState is the state of a ticket as needed to wait for its assignment.

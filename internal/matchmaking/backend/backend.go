@@ -72,7 +72,7 @@ func (o Options) withDefaults() (Options, error) {
 
 // Synchronizer fetches matches. It may be used by many goroutines.
 type Synchronizer struct {
-	o       Options
+	options Options
 	started chan struct{} // closed when Run has started
 	starts  chan *loop    // to Run
 	room    room
@@ -90,12 +90,13 @@ func New(o Options) (*Synchronizer, error) {
 		return nil, fmt.Errorf("backend options: %w", err)
 	}
 	return &Synchronizer{
-		o: o, started: make(chan struct{}), starts: make(chan *loop), ended: make(chan struct{}),
+		options: o, started: make(chan struct{}), starts: make(chan *loop), ended: make(chan struct{}),
 		loops: map[string]*loop{}, room: room{limit: o.Limits.Bytes},
 	}, nil
 }
 
-// Run runs the cycles of queues until ctx ends. Then calls in progress fail as unavailable. It must be called once; Fetch waits for it.
+// Run runs the cycles of queues until ctx ends. Then calls in progress fail as unavailable. It must be called once;
+// Fetch waits for it.
 func (s *Synchronizer) Run(ctx context.Context) error {
 	close(s.started)
 	defer close(s.ended)
@@ -131,7 +132,7 @@ func (s *Synchronizer) Fetch(ctx context.Context, r FetchRequest, each func(Matc
 		return err
 	}
 	defer s.end(len(r.Profile))
-	defer func() { s.o.Metrics.Fetched(r.Queue, time.Since(began), matches, err) }()
+	defer func() { s.options.Metrics.Fetched(r.Queue, time.Since(began), matches, err) }()
 	counted := func(m Match) error {
 		err := each(m)
 		if err == nil {
@@ -180,13 +181,13 @@ func (s *Synchronizer) forget(l *loop) {
 
 // check returns an error if a request can't be served.
 func (s *Synchronizer) check(ctx context.Context, r FetchRequest) error {
-	if len(r.Profile) > s.o.Limits.ProfileBytes {
-		return invalid("profile", "the profile has %d bytes, and may have %d", len(r.Profile), s.o.Limits.ProfileBytes)
+	if len(r.Profile) > s.options.Limits.ProfileBytes {
+		return invalid("profile", "the profile has %d bytes, and may have %d", len(r.Profile), s.options.Limits.ProfileBytes)
 	}
-	if err := s.o.Functions.Check(r.Function); err != nil {
+	if err := s.options.Functions.Check(r.Function); err != nil {
 		return err
 	}
-	_, err := s.o.Queue(ctx, r.Queue)
+	_, err := s.options.Queue(ctx, r.Queue)
 	return err
 }
 
@@ -195,9 +196,9 @@ func (s *Synchronizer) begin(size int) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case s.calls >= s.o.Limits.Calls:
+	case s.calls >= s.options.Limits.Calls:
 		return errOverloaded
-	case !s.room.take(size):
+	case !s.room.acquire(size):
 		return errNoRoom
 	}
 	s.calls++
@@ -208,7 +209,7 @@ func (s *Synchronizer) end(size int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.calls--
-	s.room.free(size)
+	s.room.release(size)
 }
 
 // Limits of a release. Matches with a backfill have a token of their own, each a call.
@@ -233,14 +234,14 @@ func (s *Synchronizer) release(ctx context.Context, queue string, matches []hand
 		}
 	}
 	if len(created) > 0 {
-		err = s.o.Store.DeleteNewBackfills(ctx, queue, created)
+		err = s.options.Store.DeleteNewBackfills(ctx, queue, created)
 	}
 	var releasing errgroup.Group
 	releasing.SetLimit(releasesAtOnce)
 	for token, ids := range byToken {
-		releasing.Go(func() error { return s.o.Store.Release(ctx, queue, token, ids) })
+		releasing.Go(func() error { return s.options.Store.Release(ctx, queue, token, ids) })
 	}
 	err = errors.Join(err, releasing.Wait())
-	s.o.Metrics.Released(queue, tickets)
+	s.options.Metrics.Released(queue, tickets)
 	return err
 }

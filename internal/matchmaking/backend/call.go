@@ -10,22 +10,22 @@ import (
 )
 
 // call is a call of Fetch in this server's cycles, with the buffer of its matches. A cycle adds to the buffer and ends
-// the call; one goroutine takes from it. It may be used by many goroutines.
+// the call; one goroutine takes matches from it. It may be used by many goroutines.
 type call struct {
 	FetchRequest
-	ctx   context.Context //nolint:containedctx // of the caller: the call lives in the queue's loop
-	s     *Synchronizer
-	ready chan struct{} // buffered (capacity 1): take has something to do
+	ctx          context.Context //nolint:containedctx // of the caller: the call lives in the queue's loop
+	synchronizer *Synchronizer
+	ready        chan struct{} // buffered (capacity 1): awaitMatches has something to do
 
-	mu     sync.Mutex
-	cancel context.CancelCauseFunc // of the function; nil: it never ran
-	onEnd  func()                  // of the cycle; nil: it is in none
-	buffer []handedOut
-	bytes  int       // of matches that were delivered and not passed on
-	moved  time.Time // when a match was passed on, or the first of those was delivered
-	ended  bool      // nothing is added to the buffer any more
-	err    error
-	failed error // of the function; guarded by the cycle
+	mu         sync.Mutex
+	cancel     context.CancelCauseFunc // of the function; nil: it never ran
+	onEnd      func()                  // of the cycle; nil: it is in none
+	buffer     []handedOut
+	bytes      int       // of matches that were delivered and not passed on
+	lastPassed time.Time // when a match was passed on, or the first of those was delivered
+	ended      bool      // nothing is added to the buffer any more
+	err        error
+	failed     error // of the function; guarded by the cycle
 }
 
 // handedOut is a match whose tickets are handed out, and what is needed to release them.
@@ -41,8 +41,8 @@ type handedOut struct {
 // rounding is by how much the time that is left may be too long: the storage's clock counts whole milliseconds.
 const rounding = time.Millisecond
 
-// pass passes a match on to its caller, unless its tickets may be in another match by now.
-func (m handedOut) pass(each func(Match) error) error {
+// passTo passes a match on to its caller, unless its tickets may be in another match by now.
+func (m handedOut) passTo(each func(Match) error) error {
 	if !time.Now().Before(m.until) {
 		return errSlow
 	}
@@ -57,8 +57,8 @@ type room struct {
 	used int
 }
 
-// take reports whether there was room. The caller must free the bytes.
-func (r *room) take(bytes int) bool {
+// acquire reports whether there was room. The caller must release the bytes.
+func (r *room) acquire(bytes int) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.used+bytes > r.limit {
@@ -68,14 +68,14 @@ func (r *room) take(bytes int) bool {
 	return true
 }
 
-func (r *room) free(bytes int) {
+func (r *room) release(bytes int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.used -= bytes
 }
 
 func newCall(ctx context.Context, r FetchRequest, s *Synchronizer) *call {
-	return &call{FetchRequest: r, ctx: ctx, s: s, ready: make(chan struct{}, 1)}
+	return &call{FetchRequest: r, ctx: ctx, synchronizer: s, ready: make(chan struct{}, 1)}
 }
 
 // begin returns the context of the call's function, which end cancels. It returns false if the call has ended. onEnd is
@@ -132,15 +132,15 @@ func (c *call) hasEnded() bool {
 func (c *call) deliver(m handedOut) (refused []handedOut) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.bytes > 0 && time.Since(c.moved) > c.s.o.Limits.Stall {
+	if c.bytes > 0 && time.Since(c.lastPassed) > c.synchronizer.options.Limits.Stall {
 		refused = c.abandonLocked(errSlow)
 	}
 	if c.ended {
-		c.s.room.free(m.bytes)
+		c.synchronizer.room.release(m.bytes)
 		return append(refused, m)
 	}
 	if c.bytes == 0 {
-		c.moved = time.Now()
+		c.lastPassed = time.Now()
 	}
 	c.buffer, c.bytes = append(c.buffer, m), c.bytes+m.bytes
 	pace.Signal(c.ready)
@@ -152,19 +152,19 @@ func (c *call) passed(matches ...handedOut) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.freeLocked(matches)
-	c.moved = time.Now()
+	c.lastPassed = time.Now()
 }
 
 func (c *call) freeLocked(matches []handedOut) {
 	for _, m := range matches {
 		c.bytes -= m.bytes
-		c.s.room.free(m.bytes)
+		c.synchronizer.room.release(m.bytes)
 	}
 }
 
-// take waits for matches and takes them all from the buffer. They occupy room until passed or close is called. Without
-// any the call has ended with err, or ctx has.
-func (c *call) take(ctx context.Context) (taken []handedOut, err error) {
+// awaitMatches waits for matches and takes them all from the buffer. They occupy room until passed or close is called.
+// Without any the call has ended with err, or ctx has.
+func (c *call) awaitMatches(ctx context.Context) (taken []handedOut, err error) {
 	for {
 		c.mu.Lock()
 		taken, c.buffer = c.buffer, nil
@@ -203,7 +203,7 @@ func (c *call) abandonLocked(cause error) []handedOut {
 func (c *call) close() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.s.room.free(c.bytes)
+	c.synchronizer.room.release(c.bytes)
 	c.bytes = 0
 }
 

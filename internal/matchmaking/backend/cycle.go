@@ -18,16 +18,16 @@ import (
 // cycle is one evaluation of the proposals of several calls. Its run owns the fields without a lock.
 type cycle struct {
 	*loop
-	queue     matchmaking.Definition
-	ctx       context.Context //nolint:containedctx // of the evaluator and the hand-outs, which run starts
-	cancel    context.CancelCauseFunc
-	calls     []*call
-	functions sync.WaitGroup
-	proposals chan Proposal
-	evaluated chan struct{} // closed when the evaluator has ended: it takes no more proposals
-	changed   chan struct{} // buffered (capacity 1): a function or a call has ended
-	returned  chan struct{} // buffered (capacity 1): no function runs now
-	more      chan struct{} // buffered (capacity 1): accepted has grown
+	queue        matchmaking.Definition
+	ctx          context.Context //nolint:containedctx // of the evaluator and the hand-outs, which run starts
+	cancel       context.CancelCauseFunc
+	calls        []*call
+	functions    sync.WaitGroup
+	proposals    chan Proposal
+	evaluated    chan struct{} // closed when the evaluator has ended: it takes no more proposals
+	changed      chan struct{} // buffered (capacity 1): a function or a call has ended
+	returned     chan struct{} // buffered (capacity 1): no function runs now
+	acceptedMore chan struct{} // buffered (capacity 1): accepted has grown
 
 	mu       sync.Mutex
 	running  int // functions
@@ -41,7 +41,7 @@ type cycle struct {
 // candidate is a proposal and its call.
 type candidate struct {
 	Proposal
-	of       *call
+	caller   *call
 	bytes    int // in the server's room
 	accepted bool
 }
@@ -49,7 +49,7 @@ type candidate struct {
 func newCycle(l *loop, queue matchmaking.Definition) *cycle {
 	return &cycle{
 		loop: l, queue: queue, proposals: make(chan Proposal), evaluated: make(chan struct{}),
-		changed: make(chan struct{}, 1), returned: make(chan struct{}, 1), more: make(chan struct{}, 1),
+		changed: make(chan struct{}, 1), returned: make(chan struct{}, 1), acceptedMore: make(chan struct{}, 1),
 		proposed: map[string]*candidate{},
 	}
 }
@@ -61,7 +61,7 @@ func (c *cycle) run(ctx context.Context, calls []*call) {
 	c.ctx, c.cancel = context.WithCancelCause(ctx)
 	defer c.cancel(nil)
 	windows := c.queue.RegistrationInterval.Std() + c.queue.ProposalCollectionInterval.Std()
-	limit := time.AfterFunc(windows+c.s.o.Limits.Cycle, func() { c.fail(errLongCycle) })
+	limit := time.AfterFunc(windows+c.synchronizer.options.Limits.Cycle, func() { c.fail(errLongCycle) })
 	defer limit.Stop()
 	c.add(calls)
 	handedOut := make(chan struct{})
@@ -85,8 +85,8 @@ func (c *cycle) run(ctx context.Context, calls []*call) {
 	if c.failed == nil && ctx.Err() != nil {
 		c.failed = errEnded
 	}
-	c.s.room.free(c.bytes)
-	c.s.o.Metrics.Cycle(c.name, time.Since(began), c.counts, c.failed)
+	c.synchronizer.room.release(c.bytes)
+	c.synchronizer.options.Metrics.Cycle(c.name, time.Since(began), c.counts, c.failed)
 	for _, caller := range c.calls {
 		caller.end(cmp.Or(c.failed, caller.failed))
 	}
@@ -133,17 +133,17 @@ func (c *cycle) register() {
 // collect waits until all functions have ended, no call is left, or the interval for proposals is over. Then it cancels
 // the functions that still run.
 func (c *cycle) collect() {
-	var late <-chan time.Time
+	var timeout <-chan time.Time
 	if interval := c.queue.ProposalCollectionInterval.Std(); interval > 0 {
 		timer := time.NewTimer(interval)
 		defer timer.Stop()
-		late = timer.C
+		timeout = timer.C
 	}
 	for c.functionsRun() {
 		select {
 		case <-c.changed:
 			c.cancelIfAllEnded()
-		case <-late:
+		case <-timeout:
 			for _, caller := range c.calls {
 				caller.stop(errLongFunction)
 			}
@@ -186,11 +186,12 @@ func (c *cycle) runFunction(ctx context.Context, caller *call) {
 	defer cancel(nil)
 	defer context.AfterFunc(c.ctx, func() { cancel(context.Cause(c.ctx)) })()
 	began := time.Now()
-	err := c.s.o.Functions.Run(ctx, caller.FetchRequest, func(p Proposal) error { return c.propose(ctx, caller, p) })
+	propose := func(p Proposal) error { return c.propose(ctx, caller, p) }
+	err := c.synchronizer.options.Functions.Run(ctx, caller.FetchRequest, propose)
 	if err == nil && ctx.Err() != nil {
 		err = context.Cause(ctx) // the function ended because of that
 	}
-	c.s.o.Metrics.Function(c.name, time.Since(began), err)
+	c.synchronizer.options.Metrics.Function(c.name, time.Since(began), err)
 	c.failing(caller.Function).Report(ctx, err)
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -246,7 +247,7 @@ func (c *cycle) addProposal(caller *call, p Proposal) error {
 			return matchmaking.InvalidBackfill("tickets", "a match adds %d tickets to a backfill, and may add %d",
 				len(p.Tickets), matchmaking.MaxBackfillTickets)
 		}
-		content := c.s.o.Store.BackfillSize(&p.Backfill.Spec)
+		content := c.synchronizer.options.Store.BackfillSize(&p.Backfill.Spec)
 		if err := c.queue.CheckBackfillSize(content); err != nil {
 			return err
 		}
@@ -255,22 +256,22 @@ func (c *cycle) addProposal(caller *call, p Proposal) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if other := c.proposed[p.ID]; other != nil {
-		if other.of == caller {
+		if other.caller == caller {
 			return failuref(CodeUnknown, "MatchMakingFunction returned same match_id twice: \"%s\"", p.ID)
 		}
 		err := failuref(CodeUnknown, "multiple match functions used same match_id: \"%s\"", p.ID)
-		other.of.end(err)
+		other.caller.end(err)
 		return err
 	}
-	if c.counts.Proposals == c.s.o.Limits.Matches {
+	if c.counts.Proposals == c.synchronizer.options.Limits.Matches {
 		return errTooMany
 	}
-	if !c.s.room.take(size) {
+	if !c.synchronizer.room.acquire(size) {
 		return errNoRoom
 	}
 	c.bytes += size
 	c.counts.Proposals++
-	c.proposed[p.ID] = &candidate{Proposal: p, of: caller, bytes: size}
+	c.proposed[p.ID] = &candidate{Proposal: p, caller: caller, bytes: size}
 	return nil
 }
 
@@ -280,14 +281,15 @@ const functionGrace = 100 * time.Millisecond
 
 // evaluate calls the evaluator. Its error fails the cycle.
 func (c *cycle) evaluate(first []*call) {
-	ctx, _, end := c.s.o.Follow.Begin(c.ctx, matchmaking.Work{Name: "evaluate", Queue: c.name, Traces: tracesOf(first...)})
+	work := matchmaking.Work{Name: "evaluate", Queue: c.name, Traces: tracesOf(first...)}
+	ctx, _, end := c.synchronizer.options.Follow.Begin(c.ctx, work)
 	began := time.Now()
 	evaluator, err := c.evaluatorOf(c.queue)
 	if err == nil {
 		err = evaluator.Evaluate(ctx, c.proposals, c.accept)
 	}
 	end(err)
-	c.s.o.Metrics.Evaluator(c.name, time.Since(began), err)
+	c.synchronizer.options.Metrics.Evaluator(c.name, time.Since(began), err)
 	c.evaluatorFailing.Report(c.ctx, err)
 	if err != nil && c.ctx.Err() == nil {
 		pace.SleepUntil(c.ctx, functionGrace, c.returned)
@@ -310,7 +312,7 @@ func (c *cycle) accept(id string) error {
 	p.accepted = true
 	c.counts.Accepted++
 	c.accepted = append(c.accepted, p)
-	pace.Signal(c.more)
+	pace.Signal(c.acceptedMore)
 	return nil
 }
 
@@ -329,7 +331,7 @@ func (c *cycle) fail(err error) {
 func (c *cycle) handOutAll() {
 	for open := true; open; {
 		select {
-		case <-c.more:
+		case <-c.acceptedMore:
 		case <-c.evaluated:
 			open = false
 		}
@@ -341,7 +343,7 @@ func (c *cycle) handOutAll() {
 func (c *cycle) takeAccepted() []*candidate {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	accepted := slices.DeleteFunc(c.accepted, func(p *candidate) bool { return p.of.hasEnded() })
+	accepted := slices.DeleteFunc(c.accepted, func(p *candidate) bool { return p.caller.hasEnded() })
 	c.accepted = nil
 	return accepted
 }
@@ -363,7 +365,7 @@ func (c *cycle) handOut(accepted []*candidate) {
 	var failed error
 	held := map[string]bool{} // tickets of the matches that were handed out
 	began := time.Now()
-	for i, o := range c.s.o.Store.HandOut(c.ctx, r) {
+	for i, o := range c.synchronizer.options.Store.HandOut(c.ctx, r) {
 		p, m := accepted[i], handedOut{
 			token: r.Token, tickets: idsOf(r.Matches[i]), until: began.Add(o.Remaining - rounding),
 		}
@@ -380,9 +382,9 @@ func (c *cycle) handOut(accepted []*candidate) {
 			}
 			m.Content, m.bytes = p.Content, p.bytes
 			c.countHandedOut(p)
-			refused = append(refused, p.of.deliver(m)...)
+			refused = append(refused, p.caller.deliver(m)...)
 		case errors.Is(o.Err, matchmaking.ErrTooManyBackfills):
-			p.of.end(o.Err)
+			p.caller.end(o.Err)
 		case !errors.Is(o.Err, matchmaking.ErrNotHandedOut) && !errors.Is(o.Err, matchmaking.ErrBackfillChanged):
 			failed = fmt.Errorf("hand out tickets: %w", o.Err)
 			unknown = append(unknown, m)

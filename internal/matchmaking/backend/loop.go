@@ -13,25 +13,25 @@ import (
 
 // loop runs the cycles of one queue, one after the other, for the calls of this server.
 type loop struct {
-	s       *Synchronizer
-	name    string        // of the queue
-	arrived chan struct{} // buffered (capacity 1): a call waits for a cycle
+	synchronizer *Synchronizer
+	name         string        // of the queue
+	arrived      chan struct{} // buffered (capacity 1): a call waits for a cycle
 
 	evaluatorFailing, handOutFailing, releaseFailing *outage.Outage
 
-	mu        sync.Mutex
-	calls     []*call // that wait for a cycle
-	open      int     // calls that have entered and whose callers haven't got all yet
-	closed    bool
-	functions map[Function]*outage.Outage
-	evaluator Evaluator
-	of        matchmaking.Caller // the definition of evaluator
+	mu              sync.Mutex
+	calls           []*call // that wait for a cycle
+	open            int     // calls that have entered and whose callers haven't got all yet
+	closed          bool
+	functions       map[Function]*outage.Outage
+	evaluator       Evaluator
+	evaluatorConfig matchmaking.Caller // the definition of evaluator
 }
 
 func newLoop(s *Synchronizer, queue string) *loop {
-	log := s.o.Logger.With(slog.String("queue", queue))
+	log := s.options.Logger.With(slog.String("queue", queue))
 	return &loop{
-		s: s, name: queue, arrived: make(chan struct{}, 1),
+		synchronizer: s, name: queue, arrived: make(chan struct{}, 1),
 		evaluatorFailing: outage.New(log, "evaluator failing"),
 		handOutFailing:   outage.New(log, "cannot hand out tickets"),
 		releaseFailing:   outage.New(log, "cannot release tickets of matches that were not read"),
@@ -39,7 +39,7 @@ func newLoop(s *Synchronizer, queue string) *loop {
 	}
 }
 
-// enter counts a call, unless the loop has ended. part must be called when the call's caller has got all.
+// enter counts a call, unless the loop has ended. exit must be called when the call's caller has got all.
 func (l *loop) enter() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -61,8 +61,8 @@ func (l *loop) add(c *call) {
 	pace.Signal(l.arrived)
 }
 
-// part is the end of what enter has counted.
-func (l *loop) part() {
+// exit is the end of what enter has counted.
+func (l *loop) exit() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.open--
@@ -71,17 +71,17 @@ func (l *loop) part() {
 
 // serve serves a call that has entered, and passes its matches to each.
 func (l *loop) serve(c *call, each func(Match) error) error {
-	defer l.part()
+	defer l.exit()
 	defer c.close()
 	l.add(c)
 	for {
-		taken, err := c.take(c.ctx)
+		taken, err := c.awaitMatches(c.ctx)
 		if len(taken) == 0 {
 			l.release(c.ctx, c.abandon(err))
 			return err
 		}
 		for i, m := range taken {
-			if err := m.pass(each); err != nil {
+			if err := m.passTo(each); err != nil {
 				l.release(c.ctx, append(taken[i:], c.abandon(err)...))
 				return err
 			}
@@ -128,22 +128,22 @@ func (l *loop) run(ctx context.Context) {
 			l.evaluator.Close()
 		}
 	}()
-	idle := time.NewTimer(l.s.o.Limits.Idle)
+	idle := time.NewTimer(l.synchronizer.options.Limits.Idle)
 	defer idle.Stop()
 	for ctx.Err() == nil {
 		if calls := l.takeCalls(); len(calls) > 0 {
 			l.cycle(ctx, calls)
-			idle.Reset(l.s.o.Limits.Idle)
+			idle.Reset(l.synchronizer.options.Limits.Idle)
 			continue
 		}
 		select {
 		case <-l.arrived:
-			idle.Reset(l.s.o.Limits.Idle)
+			idle.Reset(l.synchronizer.options.Limits.Idle)
 		case <-idle.C:
 			if _, closed := l.close(false); closed {
 				return
 			}
-			idle.Reset(l.s.o.Limits.Idle)
+			idle.Reset(l.synchronizer.options.Limits.Idle)
 		case <-ctx.Done():
 		}
 	}
@@ -151,7 +151,7 @@ func (l *loop) run(ctx context.Context) {
 
 // cycle runs one cycle.
 func (l *loop) cycle(ctx context.Context, calls []*call) {
-	queue, err := l.s.o.Queue(ctx, l.name)
+	queue, err := l.synchronizer.options.Queue(ctx, l.name)
 	if err != nil {
 		for _, c := range calls {
 			c.end(err)
@@ -165,17 +165,17 @@ func (l *loop) cycle(ctx context.Context, calls []*call) {
 func (l *loop) evaluatorOf(queue matchmaking.Definition) (Evaluator, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.evaluator != nil && l.of == queue.Evaluator {
+	if l.evaluator != nil && l.evaluatorConfig == queue.Evaluator {
 		return l.evaluator, nil
 	}
-	built, err := l.s.o.Evaluator(queue)
+	built, err := l.synchronizer.options.Evaluator(queue)
 	if err != nil {
 		return nil, err
 	}
 	if l.evaluator != nil {
 		l.evaluator.Close()
 	}
-	l.evaluator, l.of = built, queue.Evaluator
+	l.evaluator, l.evaluatorConfig = built, queue.Evaluator
 	return built, nil
 }
 
@@ -190,8 +190,8 @@ func (l *loop) failing(f Function) *outage.Outage {
 		if len(l.functions) == maxOutages {
 			clear(l.functions)
 		}
-		l.functions[f] = outage.New(l.s.o.Logger.With(slog.String("queue", l.name), slog.String("function", f.String())),
-			"match function failing")
+		log := l.synchronizer.options.Logger.With(slog.String("queue", l.name), slog.String("function", f.String()))
+		l.functions[f] = outage.New(log, "match function failing")
 	}
 	return l.functions[f]
 }
@@ -199,6 +199,6 @@ func (l *loop) failing(f Function) *outage.Outage {
 // release releases the tickets of matches that no caller gets. If it fails they wait for the pending time-out.
 func (l *loop) release(ctx context.Context, matches []handedOut) {
 	if len(matches) > 0 {
-		l.releaseFailing.Report(ctx, l.s.release(ctx, l.name, matches))
+		l.releaseFailing.Report(ctx, l.synchronizer.release(ctx, l.name, matches))
 	}
 }

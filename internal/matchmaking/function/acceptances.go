@@ -51,7 +51,7 @@ func Acceptances(ctx context.Context, m matchmaking.Match, c Crowd, first int) (
 			return nil, err
 		}
 		for j, other := range entries {
-			if i != j && forms[i] == forms[j] && c.acquainted(i, j) {
+			if i != j && forms[i] == forms[j] && c.sharePool(i, j) {
 				criteria.rules.count(&answers[i], entries[i], other)
 			}
 		}
@@ -59,8 +59,8 @@ func Acceptances(ctx context.Context, m matchmaking.Match, c Crowd, first int) (
 	return answers, nil
 }
 
-// acquainted reports whether two tickets, by their places, are in a pool together.
-func (c *Crowd) acquainted(a, b int) bool {
+// sharePool reports whether two tickets, by their places, are in a pool together.
+func (c *Crowd) sharePool(a, b int) bool {
 	return slices.ContainsFunc(c.Pools[a], func(pool int) bool { return slices.Contains(c.Pools[b], pool) })
 }
 

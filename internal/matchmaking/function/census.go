@@ -205,7 +205,7 @@ func (c *census) inTurn(line []ranked) [][]ranked {
 		if team, ok := seats.Seat(member.ticket.Party()); ok {
 			teams[team] = append(teams[team], member)
 		}
-		if seats.Left == 0 {
+		if seats.Remaining == 0 {
 			return teams
 		}
 	}

@@ -161,7 +161,7 @@ func (c *criteria) Match(ctx context.Context, now time.Time) ([]matchmaking.Prop
 				c.again = now
 				return proposals, nil
 			}
-			proposals = append(proposals, g.takeIn(now)...)
+			proposals = append(proposals, g.addNewcomers(now)...)
 		}
 		delete(c.changed, g)
 	}

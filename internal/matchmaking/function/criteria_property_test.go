@@ -67,7 +67,7 @@ func (b *brute) seat(line []*matchmaking.Ticket) [][]string {
 			teams[team] = append(teams[team], ticket.ID)
 		}
 	}
-	if seats.Left == 0 {
+	if seats.Remaining == 0 {
 		return teams
 	}
 	teams, line = make([][]string, m.Teams), slices.Clone(line)

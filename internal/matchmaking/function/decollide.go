@@ -20,7 +20,7 @@ var _ matchmaking.Evaluator = Decollide{}
 func (Decollide) Evaluate(_ context.Context, proposals []matchmaking.Proposal) ([]matchmaking.Proposal, error) {
 	used := make(map[string]struct{}, 2*len(proposals))
 	for _, p := range proposals {
-		if !takeAll(used, p) {
+		if !markUsed(used, p) {
 			return decollide(proposals), nil
 		}
 	}
@@ -36,7 +36,7 @@ func decollide(proposals []matchmaking.Proposal) []matchmaking.Proposal {
 	used := make(map[string]struct{}, 2*len(proposals))
 	selected := ranked[:0]
 	for _, c := range ranked {
-		if takeAll(used, c.Proposal) {
+		if markUsed(used, c.Proposal) {
 			selected = append(selected, c)
 		}
 	}
@@ -78,8 +78,8 @@ func createdFirst(p matchmaking.Proposal) time.Time {
 	return first
 }
 
-// takeAll marks a proposal's tickets as used and reports true, unless one of them is used already.
-func takeAll(used map[string]struct{}, p matchmaking.Proposal) bool {
+// markUsed marks a proposal's tickets as used and reports true, unless one of them is used already.
+func markUsed(used map[string]struct{}, p matchmaking.Proposal) bool {
 	for _, team := range p.Teams {
 		for _, t := range team {
 			if _, ok := used[t.ID]; ok {

@@ -52,7 +52,7 @@ func (f *firstCome) Add(t *matchmaking.Ticket) {
 	}
 	l.add(t)
 	f.waiting[t.ID] = t
-	if l.enough() {
+	if l.canMatch() {
 		f.ripe[s] = true
 	}
 }
@@ -83,7 +83,7 @@ func (f *firstCome) Match(context.Context, time.Time) ([]matchmaking.Proposal, e
 		if l == nil {
 			continue
 		}
-		for teams := l.take(); teams != nil; teams = l.take() {
+		for teams := l.removeMatch(); teams != nil; teams = l.removeMatch() {
 			for _, team := range teams {
 				for _, t := range team {
 					delete(f.waiting, t.ID)

@@ -81,10 +81,10 @@ func takeOldest(t *rapid.T, round []matchmaking.Proposal, waiting map[string]*ma
 		requireOldest(t, p, waiting)
 		back = append(back, p.Teams[0][0])
 	}
-	left := map[int]int{}
+	remaining := map[int]int{}
 	for _, ticket := range waiting {
-		left[wants(ticket)]++
-		require.Less(t, left[wants(ticket)], wants(ticket), "there are enough for a match")
+		remaining[wants(ticket)]++
+		require.Less(t, remaining[wants(ticket)], wants(ticket), "there are enough for a match")
 	}
 	return back[:rapid.IntRange(0, len(back)).Draw(t, "fell through")]
 }

@@ -34,8 +34,8 @@ func newGroup(c *criteria, m match) *group {
 	}
 }
 
-// takeIn moves the oldest fresh entries to the index, and proposes the matches that they make possible.
-func (g *group) takeIn(now time.Time) []matchmaking.Proposal {
+// addNewcomers moves the oldest fresh entries to the index, and proposes the matches that they make possible.
+func (g *group) addNewcomers(now time.Time) []matchmaking.Proposal {
 	newcomers := g.newcomers(now)
 	affected := g.notify(newcomers)
 	g.index.add(newcomers)

@@ -34,16 +34,16 @@ func (l *line) remove(t *matchmaking.Ticket) {
 	l.players -= t.Party()
 }
 
-// enough reports whether there are enough players for a match.
-func (l *line) enough() bool { return l.players >= l.form.Players() }
+// canMatch reports whether there are enough players for a match.
+func (l *line) canMatch() bool { return l.players >= l.form.Players() }
 
-// take removes the tickets of one match, and returns them by team; nil: there is no match.
-func (l *line) take() [][]*matchmaking.Ticket {
-	if !l.enough() {
+// removeMatch removes the tickets of one match, and returns them by team; nil: there is no match.
+func (l *line) removeMatch() [][]*matchmaking.Ticket {
+	if !l.canMatch() {
 		return nil
 	}
 	if l.bySize[1] != nil && l.bySize[1].Len() == l.players {
-		return alternate(l.takeSingles(), l.form.Teams)
+		return alternate(l.removeSingles(), l.form.Teams)
 	}
 	counts := make([]int, len(l.bySize))
 	for n := range l.bySize {
@@ -66,8 +66,8 @@ func (l *line) len(n int) int {
 	return l.bySize[n].Len()
 }
 
-// takeSingles removes the tickets of a match, the oldest, from a line without parties.
-func (l *line) takeSingles() []*matchmaking.Ticket {
+// removeSingles removes the tickets of a match, the oldest, from a line without parties.
+func (l *line) removeSingles() []*matchmaking.Ticket {
 	taken := make([]*matchmaking.Ticket, l.form.Players())
 	for i := range taken {
 		taken[i], _ = l.bySize[1].PopMin()
@@ -119,7 +119,7 @@ func (l *line) inTurn(seed int) [][]*matchmaking.Ticket {
 		teams[team] = append(teams[team], l.nth(n, next[n]))
 		next[n]++
 	}
-	if seats.Left > 0 {
+	if seats.Remaining > 0 {
 		return nil
 	}
 	return teams

@@ -16,7 +16,7 @@ func TestTake(t *testing.T) {
 		l.Add(9 - i)
 	}
 	l.Add(3)
-	take := func(limit int) (ids string, all bool) {
+	sampleValues := func(limit int) (ids string, all bool) {
 		values, all := l.Take(limit)
 		l.Used()
 		for _, value := range values {
@@ -29,28 +29,28 @@ func TestTake(t *testing.T) {
 		require.Equal(t, []int{0, 1, 2, 3}, values, "the same until they are used")
 	}
 	for _, want := range []string{"0123", "4567"} {
-		ids, all := take(4)
+		ids, all := sampleValues(4)
 		require.Equal(t, want, ids, "those that were not used yet")
 		require.False(t, all)
 	}
-	ids, _ := take(4)
+	ids, _ := sampleValues(4)
 	require.Contains(t, ids, "89")
 	require.Len(t, ids, 4)
 	for range 100 {
 		l.Add(3)
-		ids, _ := take(9)
+		ids, _ := sampleValues(9)
 		require.Len(t, slices.Compact([]byte(ids)), 9, "none twice")
 	}
 	pairs := map[string]bool{}
 	for range 2000 {
-		ids, _ := take(2)
+		ids, _ := sampleValues(2)
 		require.Less(t, ids[0], ids[1], "in order")
 		pairs[ids] = true
 	}
 	require.Len(t, pairs, 45, "all pairs are taken together")
 
 	for _, limit := range []int{0, 10, 11} {
-		ids, all := take(limit)
+		ids, all := sampleValues(limit)
 		require.Equal(t, "0123456789", ids)
 		require.True(t, all)
 	}
@@ -59,6 +59,6 @@ func TestTake(t *testing.T) {
 	}
 	l.Remove(0)
 	l.Remove(77)
-	ids, _ = take(2)
+	ids, _ = sampleValues(2)
 	require.Equal(t, "12", ids)
 }

@@ -6,14 +6,14 @@ import "math/big"
 // the next team that has room for it. This may leave a slot that no party fits: Plan decides by the sizes of the
 // parties whether a match can be filled, and how.
 type seats struct {
-	Left int   // in all teams
-	free []int // in each team
-	next int   // the team after that of the last party
+	Remaining int   // in all teams
+	free      []int // in each team
+	next      int   // the team after that of the last party
 }
 
 // Seats returns the slots of an empty match.
 func (m match) Seats() *seats {
-	s := &seats{Left: m.Teams * m.Size, free: make([]int, m.Teams)}
+	s := &seats{Remaining: m.Teams * m.Size, free: make([]int, m.Teams)}
 	for i := range s.free {
 		s.free[i] = m.Size
 	}
@@ -36,7 +36,7 @@ func (s *seats) Seat(players int) (team int, ok bool) {
 		team := (s.next + i) % len(s.free)
 		if s.free[team] >= players {
 			s.free[team] -= players
-			s.Left -= players
+			s.Remaining -= players
 			s.next = (team + 1) % len(s.free)
 			return team, true
 		}

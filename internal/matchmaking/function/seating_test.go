@@ -11,10 +11,10 @@ import (
 func TestSeats(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
-		match   match
-		parties []int // their sizes
-		teams   [][]int
-		left    int
+		match     match
+		parties   []int // their sizes
+		teams     [][]int
+		remaining int
 	}{
 		{match{Teams: 2, Size: 3}, []int{1, 1, 1, 1, 1, 1}, [][]int{{1, 3, 5}, {2, 4, 6}}, 0}, // the document's example
 		{match{Teams: 2, Size: 3}, []int{2, 1, 1, 2}, [][]int{{1, 3}, {2, 4}}, 0},
@@ -37,7 +37,7 @@ func TestSeats(t *testing.T) {
 			}
 		}
 		require.Equal(t, c.teams, got, "%+v", c)
-		require.Equal(t, c.left, seats.Left, "%+v", c)
+		require.Equal(t, c.remaining, seats.Remaining, "%+v", c)
 	}
 }
 
@@ -127,26 +127,26 @@ func requireFull(t *testing.T, m match, plan [][]int, counts []int) {
 
 // possible tries all choices.
 func possible(m match, counts []int) bool {
-	known := map[string]bool{}
-	var try func(team, want, most int) bool
-	try = func(team, want, most int) bool {
+	visited := map[string]bool{}
+	var try func(team, want, maxPlayers int) bool
+	try = func(team, want, maxPlayers int) bool {
 		if want == 0 {
 			return team+1 == m.Teams || try(team+1, m.Size, m.Size)
 		}
-		bytes := []byte{byte(team), byte(want), byte(most)}
+		bytes := []byte{byte(team), byte(want), byte(maxPlayers)}
 		for _, n := range counts {
 			bytes = append(bytes, byte(n))
 		}
 		key := string(bytes)
-		found, ok := known[key]
-		for n := min(most, want); n > 0 && !ok && !found; n-- {
+		found, ok := visited[key]
+		for n := min(maxPlayers, want); n > 0 && !ok && !found; n-- {
 			if counts[n] > 0 {
 				counts[n]--
 				found = try(team, want-n, n)
 				counts[n]++
 			}
 		}
-		known[key] = found
+		visited[key] = found
 		return found
 	}
 	return try(0, m.Size, m.Size)

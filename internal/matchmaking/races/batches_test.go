@@ -35,7 +35,7 @@ func TestServersThatDieBeforeTheyKnow(t *testing.T) {
 				}
 			}
 		}
-		stop := a.come(3*time.Millisecond, steady("duel", 6))
+		stop := a.arrive(3*time.Millisecond, steady("duel", 6))
 		for _, call := range []string{"assign", "create", "assign", "create"} {
 			victim, before := a.start(t, "dies in "+call, dies(call)), stuck.Load()
 			a.eventually(t, "batches without answers", func() bool { return stuck.Load() > before+1 })
@@ -44,7 +44,7 @@ func TestServersThatDieBeforeTheyKnow(t *testing.T) {
 		stop()
 		a.start(t, "survivor")
 		a.crowd(40, 3*time.Millisecond, steady("duel", 6))
-		require.NotZero(t, a.judge(t)[matchmaking.MatchFound])
+		require.NotZero(t, a.verify(t)[matchmaking.MatchFound])
 		unknown := a.ledger.count(func(e *entry) bool { return e.tickets != nil && !e.decided })
 		require.NotZero(t, unknown, "no outcome was unknown")
 	})
@@ -57,7 +57,7 @@ func TestOneTicketInOneBatch(t *testing.T) {
 		a := newArena(t, url, definition(t, "duel", `{}`))
 		beside := a.start(t, "a")
 		a.crowd(200, 0, func(r *rand.Rand) plan { return plan{queue: "duel", beside: beside, hasty: r.IntN(3) > 0} })
-		counts := a.judge(t)
+		counts := a.verify(t)
 		require.NotZero(t, counts[matchmaking.MatchFound])
 		require.NotZero(t, counts[matchmaking.Cancelled])
 	})

@@ -73,7 +73,7 @@ func TestDeadDirectorsTicketsAreMatched(t *testing.T) {
 			}
 			return nil
 		}
-		stop := a.come(15*time.Millisecond, steady("duel", 6))
+		stop := a.arrive(15*time.Millisecond, steady("duel", 6))
 		var orphans []hold
 		for i := range deaths {
 			name := fmt.Sprintf("dies%d", i)
@@ -88,7 +88,7 @@ func TestDeadDirectorsTicketsAreMatched(t *testing.T) {
 		stop()
 		a.start(t, survivor)
 		a.crowd(50, 5*time.Millisecond, steady("duel", 6))
-		counts := a.judge(t)
+		counts := a.verify(t)
 		require.NotZero(t, counts[matchmaking.MatchFound])
 
 		inherited := 0
@@ -132,7 +132,7 @@ func TestDeadRelaysMessagesArriveOnce(t *testing.T) {
 				return errBroken
 			}
 		}
-		stop := a.come(5*time.Millisecond, steady("duel", 6))
+		stop := a.arrive(5*time.Millisecond, steady("duel", 6))
 		for _, broken := range []hook{unpublished, unremoved, failing, unpublished} {
 			victim, before := a.start(t, "dies", broken), steps.Load()
 			a.eventually(t, "stuck messages", func() bool { return steps.Load() >= before+4 })
@@ -142,7 +142,7 @@ func TestDeadRelaysMessagesArriveOnce(t *testing.T) {
 		a.start(t, "half dead", failing)
 		a.start(t, "survivor")
 		a.crowd(40, 5*time.Millisecond, steady("duel", 6))
-		a.judge(t)
+		a.verify(t)
 		require.NotZero(t, a.ledger.repeats(), "no message was published again")
 	})
 }

@@ -41,7 +41,7 @@ func TestCutFeeds(t *testing.T) {
 		a.playing.Wait()
 		stop()
 		require.NotZero(t, cut)
-		require.NotZero(t, a.judge(t)[matchmaking.MatchFound])
+		require.NotZero(t, a.verify(t)[matchmaking.MatchFound])
 	}
 	t.Run("standalone", func(t *testing.T) {
 		t.Parallel()

@@ -95,7 +95,7 @@ func (l *ledger) claimed(token string, c matchmaking.Claimed) {
 	}
 }
 
-func (l *ledger) givenUp(token string, ids []string) {
+func (l *ledger) releasedClaims(token string, ids []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, id := range ids {
@@ -219,11 +219,11 @@ func (l *ledger) checkPlaces(t *testing.T, got map[string][]string, killed func(
 		if e.server == nil {
 			continue
 		}
-		told := e.assigned || len(got[id]) > 0
+		reported := e.assigned || len(got[id]) > 0
 		assert.Equal(t, 1, e.asked, "allocations of match %s", id)
-		assert.False(t, told && len(e.released) > 0, "match %s was released, but %v received it", id, got[id])
+		assert.False(t, reported && len(e.released) > 0, "match %s was released, but %v received it", id, got[id])
 		assert.LessOrEqual(t, len(e.released), 1, "releases of match %s", id)
-		if !told && !killed(e.server) {
+		if !reported && !killed(e.server) {
 			assert.Len(t, e.released, 1, "releases of match %s", id)
 		}
 		for _, place := range e.released {

@@ -32,19 +32,19 @@ func (c movingSlots) move(t *testing.T, a *arena, tag string) {
 // of a slot could take it back from the next one.
 func (c movingSlots) settled(t *testing.T) bool {
 	t.Helper()
-	known := map[string]string{}
+	owners := map[string]string{}
 	for _, n := range c.Nodes() {
 		text, err := n.Do(t, "CLUSTER", "NODES").ToString()
 		require.NoError(t, err)
 		for line := range strings.Lines(text) {
 			fields := strings.Fields(line)
-			if epoch, ok := known[fields[0]]; ok && epoch != fields[6] {
+			if epoch, ok := owners[fields[0]]; ok && epoch != fields[6] {
 				return false
 			}
-			known[fields[0]] = fields[6]
+			owners[fields[0]] = fields[6]
 		}
 	}
-	return len(slices.Compact(slices.Sorted(maps.Values(known)))) == len(c.Nodes())
+	return len(slices.Compact(slices.Sorted(maps.Values(owners)))) == len(c.Nodes())
 }
 
 // spread returns the number of nodes that have channels of tickets.
@@ -73,8 +73,8 @@ func TestMovingQueueLosesNoTicket(t *testing.T) {
 	a.allocate = briefAllocations
 	a.start(t, "a")
 	a.start(t, "b")
-	deposed := a.depose("duel")
-	stop := a.come(8*time.Millisecond, steady("duel", 3))
+	stopExpiring := a.expireLeases("duel")
+	stop := a.arrive(8*time.Millisecond, steady("duel", 3))
 	for range moves {
 		before := a.arrived()
 		a.eventually(t, "players", func() bool { return a.arrived() > before+10 })
@@ -82,8 +82,8 @@ func TestMovingQueueLosesNoTicket(t *testing.T) {
 		c.move(t, a, matchmaking.ChannelOf(a.lastPlayer()))
 	}
 	stop()
-	deposed()
-	counts := a.judge(t)
+	stopExpiring()
+	counts := a.verify(t)
 	require.NotZero(t, counts[matchmaking.MatchFound])
 	require.NotZero(t, counts[matchmaking.Cancelled])
 	require.Equal(t, len(c.Nodes()), c.spread(t, a.players), "the tickets' channels are on all nodes")
@@ -106,14 +106,14 @@ func TestQueueSurvivesFailovers(t *testing.T) {
 	}
 	t.Run("switchover", func(t *testing.T) { //nolint:paralleltest // the next part kills a node
 		a := crowded(t)
-		stop := a.come(15*time.Millisecond, steady("duel", 5))
+		stop := a.arrive(15*time.Millisecond, steady("duel", 5))
 		for range 2 {
 			before := a.arrived()
 			a.eventually(t, "players", func() bool { return a.arrived() > before+20 })
 			c.Switchover(t, slot)
 		}
 		stop()
-		require.NotZero(t, a.judge(t)[matchmaking.MatchFound])
+		require.NotZero(t, a.verify(t)[matchmaking.MatchFound])
 	})
 	t.Run("killed", func(t *testing.T) { //nolint:paralleltest // it kills a node
 		a := crowded(t)
@@ -122,12 +122,12 @@ func TestQueueSurvivesFailovers(t *testing.T) {
 			p.unsure = true
 			return p
 		}
-		stop := a.come(15*time.Millisecond, unsure)
+		stop := a.arrive(15*time.Millisecond, unsure)
 		a.eventually(t, "players", func() bool { return a.arrived() > 20 })
 		c.Failover(t, slot)
 		stop()
 		a.settle(t)
 		a.crowd(60, 5*time.Millisecond, steady("duel", 5))
-		require.NotZero(t, a.judge(t)[matchmaking.MatchFound])
+		require.NotZero(t, a.verify(t)[matchmaking.MatchFound])
 	})
 }

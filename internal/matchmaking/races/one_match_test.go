@@ -27,26 +27,26 @@ func TestEveryTicketEndsOnce(t *testing.T) {
 		}
 		var stops []func()
 		for i, d := range a.definitions {
-			stops = append(stops, a.depose(d.Name), a.rival(d, 2*i), a.rival(d, 2*i+1))
+			stops = append(stops, a.expireLeases(d.Name), a.rival(d, 2*i), a.rival(d, 2*i+1))
 		}
-		a.crowd(160, 8*time.Millisecond, restless("duel"))
-		a.crowd(161, 8*time.Millisecond, restless("squad"))
+		a.crowd(160, 8*time.Millisecond, cancellingPlayers("duel"))
+		a.crowd(161, 8*time.Millisecond, cancellingPlayers("squad"))
 		a.playing.Wait()
 		for _, stop := range stops {
 			stop()
 		}
-		counts := a.judge(t)
+		counts := a.verify(t)
 		for _, status := range []matchmaking.Status{matchmaking.MatchFound, matchmaking.Cancelled,
 			matchmaking.Expired} {
 			require.NotZero(t, counts[status], "no ticket is %s", status)
 		}
-		require.NotZero(t, a.ledger.conflicts[matchmaking.ConflictGone]+a.ledger.conflicts[matchmaking.ConflictClaim])
+		require.NotZero(t, a.ledger.conflicts[matchmaking.ConflictNotWaiting]+a.ledger.conflicts[matchmaking.ConflictClaim])
 	})
 }
 
-// restless returns plans of players: many cancel at any time, or have tickets that live hardly longer than an
+// cancellingPlayers returns plans of players: many cancel at any time, or have tickets that live hardly longer than an
 // allocation.
-func restless(queue string) func(*rand.Rand) plan {
+func cancellingPlayers(queue string) func(*rand.Rand) plan {
 	return func(r *rand.Rand) plan {
 		p := plan{queue: queue, looks: r.IntN(4), noID: r.IntN(2) == 0, asks: between(r, 0, 100*time.Millisecond)}
 		switch n := r.IntN(10); {

@@ -107,8 +107,8 @@ func (a *arena) crowd(n int, every time.Duration, plan func(r *rand.Rand) plan) 
 	})
 }
 
-// come starts players at random times until stop is called.
-func (a *arena) come(every time.Duration, plan func(r *rand.Rand) plan) (stop func()) {
+// arrive starts players at random times until stop is called.
+func (a *arena) arrive(every time.Duration, plan func(r *rand.Rand) plan) (stop func()) {
 	return during(func(ctx context.Context) {
 		r := a.random(-1)
 		for wait(ctx, between(r, 0, 2*every)) {
@@ -125,8 +125,8 @@ func (p *player) server() *server {
 	return p.beside
 }
 
-// insist repeats a request while the storage is unavailable or the server has been killed.
-func (p *player) insist(ctx context.Context, ask func(context.Context, *server) error) error {
+// retry repeats a request while the storage is unavailable or the server has been killed.
+func (p *player) retry(ctx context.Context, ask func(context.Context, *server) error) error {
 	for {
 		s := p.server()
 		asking, done := s.during(ctx)
@@ -144,7 +144,7 @@ func (p *player) insist(ctx context.Context, ask func(context.Context, *server) 
 }
 
 func (p *player) create(ctx context.Context) error {
-	err := p.insist(ctx, func(ctx context.Context, s *server) (err error) {
+	err := p.retry(ctx, func(ctx context.Context, s *server) (err error) {
 		n := service.NewTicket{Queue: p.queue, ID: p.id, TTL: p.ttl}
 		if p.noID {
 			n.ID = ""
@@ -161,9 +161,9 @@ func (p *player) create(ctx context.Context) error {
 	return nil
 }
 
-// createHastily creates the ticket twice on one server, and cancels it at the same time or after an answer. A
+// createConcurrently creates the ticket twice on one server, and cancels it at the same time or after an answer. A
 // cancellation that comes first changes nothing.
-func (p *player) createHastily(ctx context.Context) error {
+func (p *player) createConcurrently(ctx context.Context) error {
 	p.server()
 	again, leaver := *p, *p
 	again.random, leaver.random = p.arena.random(-2_000_000-p.number), p.arena.random(-3_000_000-p.number)
@@ -177,7 +177,7 @@ func (p *player) createHastily(ctx context.Context) error {
 		if leaver.random.IntN(2) == 0 {
 			<-created
 		}
-		return leaver.insist(ctx, func(ctx context.Context, s *server) error { return s.tickets.Cancel(ctx, p.id) })
+		return leaver.retry(ctx, func(ctx context.Context, s *server) error { return s.tickets.Cancel(ctx, p.id) })
 	})
 	if err := p.create(ctx); err != nil {
 		return err
@@ -195,7 +195,7 @@ func (p *player) createHastily(ctx context.Context) error {
 func (p *player) play(ctx context.Context) error {
 	create := p.create
 	if p.hasty {
-		create = p.createHastily
+		create = p.createConcurrently
 	}
 	if err := create(ctx); err != nil {
 		return err
@@ -204,32 +204,32 @@ func (p *player) play(ctx context.Context) error {
 	reader.random, watcher.random = p.arena.random(-2-p.number), p.arena.random(-1_000_000-p.number)
 	p.arena.reading.Go(func() { p.report(reader.read(ctx, p)) })
 	p.arena.reading.Go(func() { p.report(watcher.watch(ctx, p)) })
-	var leave <-chan time.Time
+	var cancelTime <-chan time.Time
 	if p.leaves > 0 {
 		timer := time.NewTimer(p.leaves)
 		defer timer.Stop()
-		leave = timer.C
+		cancelTime = timer.C
 	}
 	for range p.looks {
 		select {
-		case <-leave:
+		case <-cancelTime:
 			return p.cancel(ctx)
 		case <-time.After(between(p.random, 0, 40*time.Millisecond)):
 		}
-		if err := p.look(ctx); err != nil {
+		if err := p.readTicket(ctx); err != nil {
 			return err
 		}
 	}
-	if leave == nil {
+	if cancelTime == nil {
 		return nil
 	}
-	<-leave
+	<-cancelTime
 	return p.cancel(ctx)
 }
 
-func (p *player) look(ctx context.Context) error {
+func (p *player) readTicket(ctx context.Context) error {
 	var t matchmaking.Ticket
-	err := p.insist(ctx, func(ctx context.Context, s *server) (err error) {
+	err := p.retry(ctx, func(ctx context.Context, s *server) (err error) {
 		t, err = s.tickets.Ticket(ctx, p.id)
 		return err
 	})
@@ -241,7 +241,7 @@ func (p *player) look(ctx context.Context) error {
 }
 
 func (p *player) cancel(ctx context.Context) error {
-	err := p.insist(ctx, func(ctx context.Context, s *server) error { return s.tickets.Cancel(ctx, p.id) })
+	err := p.retry(ctx, func(ctx context.Context, s *server) error { return s.tickets.Cancel(ctx, p.id) })
 	switch {
 	case err == nil:
 		p.cancelled = true
@@ -250,7 +250,7 @@ func (p *player) cancel(ctx context.Context) error {
 	default:
 		return fmt.Errorf("cancel %s: %w", p.id, err)
 	}
-	return p.look(ctx)
+	return p.readTicket(ctx)
 }
 
 // read polls for messages and acknowledges them until ctx ends, and then fetches the rest.

@@ -147,7 +147,7 @@ type tap struct {
 	answering func(ctx context.Context, call string) error
 }
 
-func (q *tap) book() *ledger { return q.server.arena.ledger }
+func (q *tap) ledger() *ledger { return q.server.arena.ledger }
 
 // Leases implements matchmaking.Leases.
 func (q *tap) Leases() lease.Store { return &tappedLeases{Store: q.Store.Leases(), tap: q} }
@@ -161,7 +161,7 @@ type tappedLeases struct {
 // Acquire implements lease.Store.
 func (l *tappedLeases) Acquire(ctx context.Context, r lease.Request) (uint64, error) {
 	fence, err := l.Store.Acquire(ctx, r)
-	l.tap.book().leased(l.tap.server, r, err == nil)
+	l.tap.ledger().leased(l.tap.server, r, err == nil)
 	return fence, err
 }
 
@@ -169,7 +169,7 @@ func (l *tappedLeases) Acquire(ctx context.Context, r lease.Request) (uint64, er
 func (l *tappedLeases) Renew(ctx context.Context, rs []lease.Request) []error {
 	errs := l.Store.Renew(ctx, rs)
 	for i, err := range errs {
-		l.tap.book().leased(l.tap.server, rs[i], err == nil)
+		l.tap.ledger().leased(l.tap.server, rs[i], err == nil)
 	}
 	return errs
 }
@@ -178,20 +178,20 @@ func (l *tappedLeases) Renew(ctx context.Context, rs []lease.Request) []error {
 func (q *tap) Claim(ctx context.Context, r matchmaking.ClaimRequest) (matchmaking.Claimed, error) {
 	c, err := q.Store.Claim(ctx, r)
 	if err == nil {
-		q.book().claimed(r.Token, c)
+		q.ledger().claimed(r.Token, c)
 	}
 	return c, err
 }
 
 // Release implements matchmaking.Claims.
 func (q *tap) Release(ctx context.Context, queue, token string, ids []string) error {
-	q.book().givenUp(token, ids)
+	q.ledger().releasedClaims(token, ids)
 	return q.Store.Release(ctx, queue, token, ids)
 }
 
 // Assign implements matchmaking.Claims.
 func (q *tap) Assign(ctx context.Context, r matchmaking.AssignRequest) []matchmaking.AssignOutcome {
-	q.book().assigning(r)
+	q.ledger().assigning(r)
 	outcomes := q.Store.Assign(ctx, r)
 	if q.answering != nil {
 		if err := q.answering(ctx, "assign"); err != nil {
@@ -200,7 +200,7 @@ func (q *tap) Assign(ctx context.Context, r matchmaking.AssignRequest) []matchma
 			}
 		}
 	}
-	q.book().assigned(r, outcomes)
+	q.ledger().assigned(r, outcomes)
 	return outcomes
 }
 

@@ -11,10 +11,10 @@ import (
 	"github.com/tidemark-dev/tidemark/lease"
 )
 
-// depose repeatedly ends the lease of a queue's director, so that the next director starts while matches of the last
-// one are in progress. On a busy machine the lease may have expired, or another server may have acquired it and not
-// have the answer yet: then there is no lease to end.
-func (a *arena) depose(queue string) (stop func()) {
+// expireLeases repeatedly ends the lease of a queue's director, so that the next director starts while matches of the
+// last one are in progress. On a busy machine the lease may have expired, or another server may have acquired it and
+// not have the answer yet: then there is no lease to end.
+func (a *arena) expireLeases(queue string) (stop func()) {
 	return during(func(ctx context.Context) {
 		r := a.random(-3)
 		for wait(ctx, between(r, 30*time.Millisecond, 200*time.Millisecond)) {

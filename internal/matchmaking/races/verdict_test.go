@@ -22,13 +22,13 @@ type end struct {
 // tally counts tickets by their final status.
 type tally map[matchmaking.Status]int
 
-// judge finishes the arena, reads all tickets from Redis, and compares them with what the players received and the
+// verify finishes the arena, reads all tickets from Redis, and compares them with what the players received and the
 // servers did.
-func (a *arena) judge(t *testing.T) tally {
+func (a *arena) verify(t *testing.T) tally {
 	t.Helper()
 	a.finish(t)
 	ends := a.ends(t)
-	counts, got, left := tally{}, map[string][]string{}, map[string]int{}
+	counts, got, unmatched := tally{}, map[string][]string{}, map[string]int{}
 	for _, p := range a.players {
 		e := ends[p.id]
 		counts[e.ticket.Status]++
@@ -39,12 +39,12 @@ func (a *arena) judge(t *testing.T) tally {
 			got[content.MatchID] = append(got[content.MatchID], p.id)
 		}
 		if e.ticket.Status == matchmaking.Searching {
-			left[p.queue]++
+			unmatched[p.queue]++
 		}
-		a.judgePlayer(t, p, e)
+		a.verifyPlayer(t, p, e)
 	}
 	for _, d := range a.definitions {
-		assert.Less(t, left[d.Name], d.Match.Teams*d.Match.TeamSize, "tickets left in %s are enough for a match",
+		assert.Less(t, unmatched[d.Name], d.Match.Teams*d.Match.TeamSize, "tickets left in %s are enough for a match",
 			d.Name)
 	}
 	t.Logf("%v; %s", counts, a.ledger)
@@ -109,8 +109,8 @@ func (a *arena) endOf(ctx context.Context, p *player) (e end, err error) {
 	return e, nil
 }
 
-// judgePlayer checks the promises to one player.
-func (a *arena) judgePlayer(t *testing.T, p *player, e end) {
+// verifyPlayer checks the promises to one player.
+func (a *arena) verifyPlayer(t *testing.T, p *player, e end) {
 	t.Helper()
 	if e.ticket.Status == matchmaking.MatchFound { // even if Redis has lost something
 		ids := make([]string, len(e.messages))
@@ -125,7 +125,7 @@ func (a *arena) judgePlayer(t *testing.T, p *player, e end) {
 	switch e.ticket.Status {
 	case matchmaking.MatchFound:
 		assert.False(t, p.cancelled, "%s is assigned after its cancellation succeeded", p.id)
-		a.judgeAssigned(t, p, e)
+		a.verifyAssigned(t, p, e)
 	case matchmaking.Cancelled:
 		assert.True(t, p.cancelled || p.hasty, "%s is cancelled, but not by its player", p.id)
 	case matchmaking.Expired:
@@ -140,13 +140,13 @@ func (a *arena) judgePlayer(t *testing.T, p *player, e end) {
 		assert.Empty(t, e.messages, "%s is %s, but its channel has messages", p.id, e.ticket.Status)
 		assert.Empty(t, p.received, "%s is %s, but its player received messages", p.id, e.ticket.Status)
 	}
-	p.judgeSeen(t, e)
-	p.judgeWatched(t, e)
+	p.verifySeen(t, e)
+	p.verifyWatched(t, e)
 }
 
-// judgeAssigned checks that the player of an assigned ticket received its message once and no other one, and that the
+// verifyAssigned checks that the player of an assigned ticket received its message once and no other one, and that the
 // ticket was assigned before it expired.
-func (a *arena) judgeAssigned(t *testing.T, p *player, e end) {
+func (a *arena) verifyAssigned(t *testing.T, p *player, e end) {
 	t.Helper()
 	assert.Len(t, e.messages, 1, "messages of %s", p.id)
 	if assert.Len(t, p.received, 1, "messages received by %s", p.id) {
@@ -158,15 +158,15 @@ func (a *arena) judgeAssigned(t *testing.T, p *player, e end) {
 		assert.Equal(t, e.ticket.MatchID, got.MatchID)
 		assert.Equal(t, placeOf(got.MatchID), got.Connection, "connection of %s", p.id)
 	}
-	if waited, known := a.ledger.waits[p.id]; known {
+	if waited, waiting := a.ledger.waits[p.id]; waiting {
 		assigned := p.ticket.CreateTime.Add(waited)
 		assert.True(t, assigned.Before(p.ticket.Expires), "%s was assigned at %s, after it expired at %s", p.id,
 			assigned, p.ticket.Expires)
 	}
 }
 
-// judgeWatched checks that the wait of an assigned ticket's player ended with the assignment, and no other one did.
-func (p *player) judgeWatched(t *testing.T, e end) {
+// verifyWatched checks that the wait of an assigned ticket's player ended with the assignment, and no other one did.
+func (p *player) verifyWatched(t *testing.T, e end) {
 	t.Helper()
 	if e.ticket.Status == matchmaking.MatchFound {
 		assert.Equal(t, e.ticket.Assignment, p.got, "what %s watched", p.id)
@@ -175,8 +175,8 @@ func (p *player) judgeWatched(t *testing.T, e end) {
 	}
 }
 
-// judgeSeen checks that a final status never changes.
-func (p *player) judgeSeen(t *testing.T, e end) {
+// verifySeen checks that a final status never changes.
+func (p *player) verifySeen(t *testing.T, e end) {
 	t.Helper()
 	for _, seen := range p.seen {
 		switch seen.Status {

@@ -51,7 +51,7 @@ func (m *poolModel) ticket(t *rapid.T) *matchmaking.Ticket {
 
 // learn adds a ticket that was read to the model.
 func (m *poolModel) learn(ticket *matchmaking.Ticket, until time.Time) {
-	if known, ok := m.tickets[ticket.ID]; ok && known.created.Equal(ticket.CreateTime) {
+	if ticketInPool, ok := m.tickets[ticket.ID]; ok && ticketInPool.created.Equal(ticket.CreateTime) {
 		return
 	}
 	created := modelTicket{created: ticket.CreateTime, state: waiting, until: until}
@@ -97,11 +97,11 @@ func (m *poolModel) Replace(t *rapid.T) {
 		m.learn(ticket, held[ticket.ID])
 	}
 	var want []string
-	for id, known := range m.tickets {
-		if present[id] || known.state == inMatch {
+	for id, ticketInPool := range m.tickets {
+		if present[id] || ticketInPool.state == inMatch {
 			continue
 		}
-		if !known.uncertain {
+		if !ticketInPool.uncertain {
 			want = append(want, id)
 		}
 		delete(m.tickets, id)
@@ -112,7 +112,7 @@ func (m *poolModel) Replace(t *rapid.T) {
 // Claim removes a waiting ticket from the matcher, as a round does, and claims it.
 func (m *poolModel) Claim(t *rapid.T) {
 	id := m.id(t)
-	if known, ok := m.tickets[id]; !ok || known.state != waiting {
+	if ticketInPool, ok := m.tickets[id]; !ok || ticketInPool.state != waiting {
 		return
 	}
 	delete(m.matcher.has, id)
@@ -138,8 +138,8 @@ func (m *poolModel) Finish(t *rapid.T) {
 
 // isClaimed reports whether a ticket is claimed, and not another one with its ID.
 func (m *poolModel) isClaimed(ticket *matchmaking.Ticket) bool {
-	known := m.tickets[ticket.ID]
-	return known.state == inMatch && known.created.Equal(ticket.CreateTime)
+	ticketInPool := m.tickets[ticket.ID]
+	return ticketInPool.state == inMatch && ticketInPool.created.Equal(ticket.CreateTime)
 }
 
 func (m *poolModel) PutBack(t *rapid.T) {
@@ -150,9 +150,9 @@ func (m *poolModel) PutBack(t *rapid.T) {
 	}
 	m.pool.PutBack(ticket, m.now, from, uncertain)
 	if m.isClaimed(ticket) {
-		known := m.tickets[ticket.ID]
-		known.uncertain = known.uncertain || uncertain
-		m.tickets[ticket.ID] = known
+		ticketInPool := m.tickets[ticket.ID]
+		ticketInPool.uncertain = ticketInPool.uncertain || uncertain
+		m.tickets[ticket.ID] = ticketInPool
 		m.set(ticket.ID, next, from)
 	}
 }
@@ -168,17 +168,17 @@ func (m *poolModel) Unpark(t *rapid.T) {
 func (m *poolModel) Wake(t *rapid.T) {
 	m.now = m.soon(t)
 	m.pool.Wake(m.now)
-	for id, known := range m.tickets {
-		if known.state == parked && !m.now.Before(known.until) {
+	for id, ticketInPool := range m.tickets {
+		if ticketInPool.state == parked && !m.now.Before(ticketInPool.until) {
 			m.set(id, waiting, time.Time{})
 		}
 	}
 }
 
 func (m *poolModel) set(id string, s state, until time.Time) {
-	known := m.tickets[id]
-	known.state, known.until = s, until
-	m.tickets[id] = known
+	ticketInPool := m.tickets[id]
+	ticketInPool.state, ticketInPool.until = s, until
+	m.tickets[id] = ticketInPool
 }
 
 // Check compares the pool with the model after every step.
@@ -186,22 +186,22 @@ func (m *poolModel) Check(t *rapid.T) {
 	require.ElementsMatch(t, slices.Collect(maps.Keys(m.tickets)), slices.Collect(maps.Keys(m.pool.tickets)))
 	claims, unassigned := 0, []string{}
 	var first time.Time
-	for id, known := range m.tickets {
+	for id, ticketInPool := range m.tickets {
 		e := m.pool.tickets[id]
-		require.Equal(t, known.state, e.state, id)
-		require.True(t, known.created.Equal(e.ticket.CreateTime))
-		require.Equal(t, known.state == waiting, m.matcher.has[id] == e.ticket, "the matcher has the waiting tickets")
-		require.Equal(t, known.state == waiting, m.pool.Available(id) == e.ticket)
-		require.Equal(t, !known.uncertain, m.pool.Certain(e.ticket))
-		require.False(t, m.pool.Certain(&matchmaking.Ticket{ID: id, CreateTime: known.created.Add(time.Second)}),
+		require.Equal(t, ticketInPool.state, e.state, id)
+		require.True(t, ticketInPool.created.Equal(e.ticket.CreateTime))
+		require.Equal(t, ticketInPool.state == waiting, m.matcher.has[id] == e.ticket, "the matcher has the waiting tickets")
+		require.Equal(t, ticketInPool.state == waiting, m.pool.Available(id) == e.ticket)
+		require.Equal(t, !ticketInPool.uncertain, m.pool.Certain(e.ticket))
+		require.False(t, m.pool.Certain(&matchmaking.Ticket{ID: id, CreateTime: ticketInPool.created.Add(time.Second)}),
 			"another life")
-		if known.state == inMatch {
+		if ticketInPool.state == inMatch {
 			claims++
-		} else if !known.uncertain {
+		} else if !ticketInPool.uncertain {
 			unassigned = append(unassigned, id)
 		}
-		if known.state == parked && (first.IsZero() || known.until.Before(first)) {
-			first = known.until
+		if ticketInPool.state == parked && (first.IsZero() || ticketInPool.until.Before(first)) {
+			first = ticketInPool.until
 		}
 	}
 	require.Len(t, m.matcher.has, len(m.tickets)-claims-m.pool.parked.Len(), "and no others")

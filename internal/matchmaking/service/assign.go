@@ -43,11 +43,11 @@ func (s *Service) AssignTickets(ctx context.Context, queue string, groups []Assi
 		return nil, err
 	}
 	a := assigning{Service: s, queue: q, token: id.New(), failed: map[string]AssignmentFailure{}}
-	if err := a.begin(ctx, groups); err != nil {
+	if err := a.readTickets(ctx, groups); err != nil {
 		return nil, err
 	}
 	for len(a.remaining) > 0 {
-		if err := a.pass(ctx); err != nil {
+		if err := a.assignRemaining(ctx); err != nil {
 			return nil, fmt.Errorf("assign tickets of queue %s: %w", q.Name, err)
 		}
 	}
@@ -81,8 +81,8 @@ type assignedGroup struct {
 // lookupsAtOnce is the number of tickets with caller-chosen IDs that are looked up at once.
 const lookupsAtOnce = 32
 
-// begin reads the epochs of the groups' tickets. It leaves out those that aren't in the queue.
-func (a *assigning) begin(ctx context.Context, groups []AssignmentGroup) error {
+// readTickets reads the epochs of the groups' tickets. It leaves out those that aren't in the queue.
+func (a *assigning) readTickets(ctx context.Context, groups []AssignmentGroup) error {
 	total := 0
 	for i := range groups {
 		total += len(groups[i].Tickets)
@@ -132,8 +132,9 @@ func (a *assigning) begin(ctx context.Context, groups []AssignmentGroup) error {
 	return nil
 }
 
-// pass assigns the matches that are left. Those of which some tickets can't be assigned remain, without these.
-func (a *assigning) pass(ctx context.Context) error {
+// assignRemaining assigns the matches that are left. Those of which some tickets can't be assigned remain, without
+// these.
+func (a *assigning) assignRemaining(ctx context.Context) error {
 	r := matchmaking.AssignRequest{Queue: a.queue.Name, Token: a.token, Any: true, Keep: a.queue.AssignmentTTL.Std()}
 	tickets, bytes := 0, 0
 	for _, g := range a.remaining {
@@ -152,7 +153,7 @@ func (a *assigning) pass(ctx context.Context) error {
 	var remaining []*assignedGroup
 	var conflicts []string
 	var failure error
-	for i, o := range a.o.Store.Assign(ctx, r) {
+	for i, o := range a.options.Store.Assign(ctx, r) {
 		switch {
 		case o.Err != nil:
 			failure = o.Err
@@ -175,14 +176,14 @@ func (a *assigning) pass(ctx context.Context) error {
 
 // assigned counts an assigned match, and hands its assignments to the relay.
 func (a *assigning) assigned(m *matchmaking.AssignMatch, o *matchmaking.AssignOutcome) {
-	a.o.Metrics.Queue(a.queue.Name).Matched(o.Waits)
+	a.options.Metrics.Queue(a.queue.Name).Matched(o.Waits)
 	a.offer(a.queue.Name, m.AppendOutgoing(nil, o.Entries, ""))
 }
 
 // exclude removes tickets from the matches that are left, and records those of them that aren't assigned as they
 // should be.
 func (a *assigning) exclude(ctx context.Context, ids []string) error {
-	found, err := a.o.Store.States(ctx, a.queue.Name, ids)
+	found, err := a.options.Store.States(ctx, a.queue.Name, ids)
 	if err != nil {
 		return err
 	}

@@ -35,7 +35,7 @@ func (s *Service) Await(ctx context.Context, id string) (*matchmaking.Assignment
 
 // assignment returns the assignment of a ticket in a deleted queue.
 func (s *Service) assignment(ctx context.Context, queue, id string) (*matchmaking.Assignment, error) {
-	t, err := s.o.Store.Ticket(ctx, queue, id)
+	t, err := s.options.Store.Ticket(ctx, queue, id)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("read ticket %s: %w", id, err)

@@ -63,9 +63,9 @@ func TestAwait(t *testing.T) {
 		f.create = func(r matchmaking.CreateRequest) (matchmaking.Ticket, bool, error) {
 			return matchmaking.Ticket{ID: r.ID, Queue: r.Queue, CreateTime: began, TTL: time.Hour}, true, nil
 		}
-		gone := matchmaking.NewID("gone")
+		removed := matchmaking.NewID("gone")
 		f.ticket = func(id string) (matchmaking.Ticket, error) {
-			if id == gone {
+			if id == removed {
 				return matchmaking.Ticket{Assignment: &matchmaking.Assignment{MatchID: "before"}}, nil
 			}
 			return matchmaking.Ticket{}, nil
@@ -89,7 +89,7 @@ func TestAwait(t *testing.T) {
 			_, err := s.Await(ctx, id)
 			require.ErrorIs(t, err, matchmaking.ErrNoTicket, id)
 		}
-		a, err := s.Await(ctx, gone)
+		a, err := s.Await(ctx, removed)
 		require.NoError(t, err)
 		require.Equal(t, "before", a.MatchID, "its queue was deleted")
 
@@ -126,7 +126,7 @@ func TestAwaitEnd(t *testing.T) {
 		"removed": {func(f *feeds, becomes func(matchmaking.TicketState)) {
 			<-time.After(5 * time.Second)
 			becomes(matchmaking.TicketState{})
-			f.ended(matchmaking.TicketEnd{ID: "ann", Created: began, Gone: true})
+			f.ended(matchmaking.TicketEnd{ID: "ann", Created: began, Removed: true})
 		}, 5 * time.Second},
 		"removed before it is waited for": {func(_ *feeds, becomes func(matchmaking.TicketState)) {
 			becomes(matchmaking.TicketState{})
@@ -136,8 +136,8 @@ func TestAwaitEnd(t *testing.T) {
 		}, keep},
 		"another removed": {func(f *feeds, _ func(matchmaking.TicketState)) {
 			<-time.After(5 * time.Second)
-			f.ended(matchmaking.TicketEnd{ID: "ann", Gone: true})
-			f.ended(matchmaking.TicketEnd{ID: "ben", Created: began, Gone: true})
+			f.ended(matchmaking.TicketEnd{ID: "ann", Removed: true})
+			f.ended(matchmaking.TicketEnd{ID: "ben", Created: began, Removed: true})
 		}, keep},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -97,9 +97,9 @@ func checkTeams(s *matchmaking.Spec, m *matchmaking.Match) error {
 		return matchmaking.InvalidTicket("/teamSize", "%d teams of %d are more than %d players", teams, size,
 			matchmaking.MaxMatchTickets)
 	}
-	if most := largestParty(s, m); s.Players < 0 || s.Players > most {
+	if maxPlayers := largestParty(s, m); s.Players < 0 || s.Players > maxPlayers {
 		return matchmaking.InvalidTicket("/players",
-			"players must be 1 to %d in a team of this match, or 0 for one, not %d", most, s.Players)
+			"players must be 1 to %d in a team of this match, or 0 for one, not %d", maxPlayers, s.Players)
 	}
 	return nil
 }

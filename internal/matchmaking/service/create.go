@@ -60,7 +60,7 @@ func (s *Service) Create(ctx context.Context, n NewTicket) (t matchmaking.Ticket
 	if err := n.check(&q.Definition); err != nil {
 		return matchmaking.Ticket{}, false, err
 	}
-	if err := checkSize(s.o.Store.Size(&n.Spec), q.MaxTicketBytes); err != nil {
+	if err := checkSize(s.options.Store.Size(&n.Spec), q.MaxTicketBytes); err != nil {
 		return matchmaking.Ticket{}, false, err
 	}
 	if s.isFull(ctx, q, n.ID) {
@@ -82,10 +82,10 @@ func (s *Service) Create(ctx context.Context, n NewTicket) (t matchmaking.Ticket
 // Token returns, for the caller of Create, a credential that gives the ticket's player access to this ticket only;
 // empty: the caller gets none.
 func (s *Service) Token(ctx context.Context, t *matchmaking.Ticket) string {
-	if s.o.Token == nil {
+	if s.options.Token == nil {
 		return ""
 	}
-	return s.o.Token(ctx, t.ID, t.CreateTime)
+	return s.options.Token(ctx, t.ID, t.CreateTime)
 }
 
 // createUnique creates a ticket whose ID is never reused.
@@ -93,7 +93,7 @@ func (s *Service) createUnique(ctx context.Context, q *queue, n *NewTicket) (t *
 	err error) {
 	n.ID = matchmaking.NewID(n.Queue)
 	if !n.NoChannel {
-		if err := s.o.Channels.Open(ctx, n.ID); err != nil {
+		if err := s.options.Channels.Open(ctx, n.ID); err != nil {
 			return nil, false, fmt.Errorf("create ticket %s: %w", n.ID, err)
 		}
 	}
@@ -110,15 +110,15 @@ var errContention = fault.ErrUnavailable.WithCause(
 // which ends only after it is certain that no ticket can be created in that queue under it anymore.
 func (s *Service) createNamed(ctx context.Context, q *queue, n *NewTicket) (t *matchmaking.Ticket, created bool,
 	err error) {
-	if q.TicketLife() > s.o.ChannelTTL {
+	if q.TicketLife() > s.options.ChannelTTL {
 		return nil, false, matchmaking.InvalidTicket("id",
 			"tickets of the queue %s can't have IDs of their callers: they live longer than the channels of tickets, %s",
-			q.Name, s.o.ChannelTTL)
+			q.Name, s.options.ChannelTTL)
 	}
 	reservation := s.reservation(n, ulid.ULID{})
 	wait := pace.NewBackoff()
 	for range maxContention {
-		owner, err := s.o.Lookup.Reserve(ctx, reservation)
+		owner, err := s.options.Lookup.Reserve(ctx, reservation)
 		if err != nil {
 			return nil, false, fmt.Errorf("create ticket %s: %w", n.ID, err)
 		}
@@ -149,7 +149,7 @@ func (s *Service) createNamed(ctx context.Context, q *queue, n *NewTicket) (t *m
 func (s *Service) reservation(n *NewTicket, replaces ulid.ULID) matchmaking.Reservation {
 	return matchmaking.Reservation{
 		TicketID: n.ID, Owner: matchmaking.Owner{Queue: n.Queue, Epoch: epochAfter(replaces)}, Replaces: replaces,
-		TTL: s.o.ChannelTTL,
+		TTL: s.options.ChannelTTL,
 	}
 }
 
@@ -161,7 +161,7 @@ func epochAfter(earlier ulid.ULID) ulid.ULID {
 // vacate returns ErrNoTicket when an ID that belongs to another queue can be reused. Errors: ErrTicketExists if that
 // queue has a ticket with the ID.
 func (s *Service) vacate(ctx context.Context, id string, owner matchmaking.Owner) error {
-	exists, err := s.o.Store.Vacate(ctx, owner.Queue, id, owner.Epoch)
+	exists, err := s.options.Store.Vacate(ctx, owner.Queue, id, owner.Epoch)
 	switch {
 	case err != nil:
 		return fmt.Errorf("create ticket %s: %w", id, err)
@@ -184,7 +184,7 @@ func (s *Service) create(ctx context.Context, q *queue, n *NewTicket, epoch ulid
 	if epoch.IsZero() {
 		expected = s.watches.Expect(n.Queue, n.ID)
 	}
-	ticket, created, err := s.o.Store.Create(ctx, matchmaking.CreateRequest{
+	ticket, created, err := s.options.Store.Create(ctx, matchmaking.CreateRequest{
 		Ticket: matchmaking.Ticket{
 			Queue: n.Queue, ID: n.ID, Epoch: epoch, NoChannel: n.NoChannel, Spec: n.Spec, Owner: n.Owner, TTL: ttl, Life: life,
 		},
@@ -201,18 +201,18 @@ func (s *Service) create(ctx context.Context, q *queue, n *NewTicket, epoch ulid
 	}
 	if created {
 		expected.Created(&ticket)
-		s.o.Metrics.Created(n.Queue)
+		s.options.Metrics.Created(n.Queue)
 	}
-	if err := s.own(n, &ticket, attempt); err != nil {
+	if err := s.checkOwner(n, &ticket, attempt); err != nil {
 		return nil, false, err
 	}
 	s.owners.Add(&ticket, started)
 	return &ticket, created, nil
 }
 
-// own returns ErrTicketExists if the ticket found by an attempt has another owner. The ticket then no longer belongs to
-// the attempt.
-func (s *Service) own(n *NewTicket, t *matchmaking.Ticket, attempt string) error {
+// checkOwner returns ErrTicketExists if the ticket found by an attempt has another owner. The ticket then no longer
+// belongs to the attempt.
+func (s *Service) checkOwner(n *NewTicket, t *matchmaking.Ticket, attempt string) error {
 	if t.Owner == n.Owner {
 		return nil
 	}
@@ -224,7 +224,7 @@ func (s *Service) own(n *NewTicket, t *matchmaking.Ticket, attempt string) error
 // life with the epoch.
 func (s *Service) find(ctx context.Context, n *NewTicket, epoch ulid.ULID) (*matchmaking.Ticket, error) {
 	attempt := id.New()
-	t, err := s.o.Store.Find(ctx, matchmaking.CreateRequest{
+	t, err := s.options.Store.Find(ctx, matchmaking.CreateRequest{
 		Ticket: matchmaking.Ticket{Queue: n.Queue, ID: n.ID, Epoch: epoch}, Attempt: attempt,
 	})
 	if err != nil {
@@ -233,7 +233,7 @@ func (s *Service) find(ctx context.Context, n *NewTicket, epoch ulid.ULID) (*mat
 		}, err)
 		return nil, fmt.Errorf("create ticket %s: %w", n.ID, err)
 	}
-	if err := s.own(n, &t, attempt); err != nil {
+	if err := s.checkOwner(n, &t, attempt); err != nil {
 		return nil, err
 	}
 	return &t, nil
@@ -269,11 +269,11 @@ func (s *Service) isFull(ctx context.Context, q *queue, id string) bool {
 		return false
 	}
 	if id != "" {
-		if _, err := s.o.Store.Ticket(ctx, q.Name, id); !errors.Is(err, matchmaking.ErrNoTicket) {
+		if _, err := s.options.Store.Ticket(ctx, q.Name, id); !errors.Is(err, matchmaking.ErrNoTicket) {
 			return false
 		}
 	}
-	state, err := s.o.Store.Describe(ctx, q.Name, 0)
+	state, err := s.options.Store.Describe(ctx, q.Name, 0)
 	if err != nil || state.Searching+state.Pending < q.MaxTickets {
 		return false
 	}

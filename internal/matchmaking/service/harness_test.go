@@ -26,7 +26,7 @@ type tampered struct {
 	assign func(context.Context, matchmaking.AssignRequest) []matchmaking.AssignOutcome
 }
 
-func (s *tampered) gone() error {
+func (s *tampered) requireNoTicket() error {
 	if s.dead.Load() {
 		return fault.ErrUnavailable
 	}
@@ -51,14 +51,14 @@ func (s *tampered) Undo(ctx context.Context, queue, id, attempt string) (bool, e
 }
 
 func (s *tampered) Claim(ctx context.Context, r matchmaking.ClaimRequest) (matchmaking.Claimed, error) {
-	if err := s.gone(); err != nil {
+	if err := s.requireNoTicket(); err != nil {
 		return matchmaking.Claimed{}, err
 	}
 	return s.Store.Claim(ctx, r)
 }
 
 func (s *tampered) Assign(ctx context.Context, r matchmaking.AssignRequest) []matchmaking.AssignOutcome {
-	if err := s.gone(); err != nil {
+	if err := s.requireNoTicket(); err != nil {
 		outcomes := make([]matchmaking.AssignOutcome, len(r.Matches))
 		for i := range outcomes {
 			outcomes[i].Err = err
@@ -72,21 +72,21 @@ func (s *tampered) Assign(ctx context.Context, r matchmaking.AssignRequest) []ma
 }
 
 func (s *tampered) Release(ctx context.Context, queue, token string, ids []string) error {
-	if err := s.gone(); err != nil {
+	if err := s.requireNoTicket(); err != nil {
 		return err
 	}
 	return s.Store.Release(ctx, queue, token, ids)
 }
 
 func (s *tampered) TakeOver(ctx context.Context, queue string, fence uint64, ids []string) ([]string, error) {
-	if err := s.gone(); err != nil {
+	if err := s.requireNoTicket(); err != nil {
 		return nil, err
 	}
 	return s.Store.TakeOver(ctx, queue, fence, ids)
 }
 
 func (s *tampered) Sweep(ctx context.Context, queue string, notified []string, limit int) (matchmaking.Swept, error) {
-	if err := s.gone(); err != nil {
+	if err := s.requireNoTicket(); err != nil {
 		return matchmaking.Swept{}, err
 	}
 	return s.Store.Sweep(ctx, queue, notified, limit)
@@ -101,21 +101,21 @@ type tamperedLeases struct {
 }
 
 func (l *tamperedLeases) Acquire(ctx context.Context, r lease.Request) (uint64, error) {
-	if err := l.of.gone(); err != nil {
+	if err := l.of.requireNoTicket(); err != nil {
 		return 0, err
 	}
 	return l.Store.Acquire(ctx, r)
 }
 
 func (l *tamperedLeases) Renew(ctx context.Context, rs []lease.Request) []error {
-	if err := l.of.gone(); err != nil {
+	if err := l.of.requireNoTicket(); err != nil {
 		return slices.Repeat([]error{err}, len(rs))
 	}
 	return l.Store.Renew(ctx, rs)
 }
 
 func (l *tamperedLeases) Release(ctx context.Context, name, token string) error {
-	if err := l.of.gone(); err != nil {
+	if err := l.of.requireNoTicket(); err != nil {
 		return err
 	}
 	return l.Store.Release(ctx, name, token)

@@ -61,7 +61,7 @@ func (s *Service) Attend(ctx context.Context, id string) (stop func()) {
 	if q == nil || q.Heartbeat == 0 {
 		return nothing
 	}
-	t, err := s.o.Store.Ticket(ctx, name, id)
+	t, err := s.options.Store.Ticket(ctx, name, id)
 	if err != nil || t.Life <= t.TTL || (t.Status != matchmaking.Searching && t.Status != matchmaking.Pending) {
 		return nothing
 	}

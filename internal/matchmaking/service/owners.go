@@ -24,7 +24,7 @@ const (
 type owners struct {
 	store  ticketReader
 	lookup func(ctx context.Context, id string) (matchmaking.Owner, error)
-	cache  *lru.Cache[string, owned]
+	cache  *lru.Cache[string, cachedOwner]
 }
 
 // ticketReader reads tickets.
@@ -33,8 +33,8 @@ type ticketReader interface {
 	States(ctx context.Context, queue string, ids []string) ([]matchmaking.TicketState, error)
 }
 
-// owned is the owner of a ticket.
-type owned struct {
+// cachedOwner is the owner of a ticket.
+type cachedOwner struct {
 	owner   string
 	created time.Time // of the ticket
 	until   time.Time // the ID may belong to another ticket from then on; zero: never
@@ -42,15 +42,15 @@ type owned struct {
 
 // newOwners returns owners that read tickets from a store, and their queues with lookup.
 func newOwners(store ticketReader, lookup func(ctx context.Context, id string) (matchmaking.Owner, error)) *owners {
-	cache, err := lru.New[string, owned](maxOwners)
+	cache, err := lru.New[string, cachedOwner](maxOwners)
 	if err != nil {
 		panic(err) // impossible: it needs a positive size
 	}
 	return &owners{store: store, lookup: lookup, cache: cache}
 }
 
-// Kept returns the number of cached owners.
-func (o *owners) Kept() int { return o.cache.Len() }
+// Len returns the number of cached owners.
+func (o *owners) Len() int { return o.cache.Len() }
 
 // Owner returns the owner of a ticket, and the ticket's creation time. Errors: matchmaking.ErrNoTicket and the store's.
 func (o *owners) Owner(ctx context.Context, id string) (owner string, created time.Time, err error) {
@@ -62,8 +62,8 @@ func (o *owners) Owner(ctx context.Context, id string) (owner string, created ti
 }
 
 // Add caches and returns the owner of a ticket that was read at the given time or later.
-func (o *owners) Add(t *matchmaking.Ticket, read time.Time) owned {
-	found := owned{owner: t.Owner, created: t.CreateTime}
+func (o *owners) Add(t *matchmaking.Ticket, read time.Time) cachedOwner {
+	found := cachedOwner{owner: t.Owner, created: t.CreateTime}
 	if !t.Epoch.IsZero() {
 		found.until = read.Add(ownerAge)
 	}
@@ -79,20 +79,20 @@ func (o *owners) Forget(id string) {
 }
 
 // read reads the owner of a ticket; a replica may return that of an earlier ticket with the ID.
-func (o *owners) read(ctx context.Context, id string) (owned, error) {
+func (o *owners) read(ctx context.Context, id string) (cachedOwner, error) {
 	read := time.Now()
 	now, err := o.lookup(ctx, id)
 	if err != nil {
-		return owned{}, err
+		return cachedOwner{}, err
 	}
 	t, err := o.store.Ticket(ctx, now.Queue, id)
 	if err != nil {
-		return owned{}, fmt.Errorf("read the owner of ticket %s: %w", id, err)
+		return cachedOwner{}, fmt.Errorf("read the owner of ticket %s: %w", id, err)
 	}
 	if t.Epoch != now.Epoch { // or the channel was lost and created again
 		states, err := o.store.States(ctx, now.Queue, []string{id})
 		if err != nil || len(states) == 0 || !states[0].Created.Equal(t.CreateTime) {
-			return owned{}, errors.Join(err, matchmaking.ErrNoTicket)
+			return cachedOwner{}, errors.Join(err, matchmaking.ErrNoTicket)
 		}
 	}
 	return o.Add(&t, read), nil

@@ -73,7 +73,7 @@ func TestOwner(t *testing.T) {
 		for i := range maxOwners + 1 {
 			is(created+strconv.Itoa(i), "ben", 3, 7+i)
 		}
-		require.Equal(t, maxOwners, s.owners.Kept())
+		require.Equal(t, maxOwners, s.owners.Len())
 	})
 }
 

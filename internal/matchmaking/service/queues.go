@@ -31,7 +31,7 @@ func (s *Service) Waiting(ctx context.Context, r matchmaking.WaitingRequest,
 	if _, err := s.registry.lookup(ctx, r.Queue); err != nil {
 		return err
 	}
-	if err := s.o.Store.Waiting(ctx, r, each); err != nil {
+	if err := s.options.Store.Waiting(ctx, r, each); err != nil {
 		return fmt.Errorf("read the waiting tickets of queue %s: %w", r.Queue, err)
 	}
 	return nil
@@ -43,7 +43,7 @@ func (s *Service) Describe(ctx context.Context, queue string) (QueueDescription,
 	if err != nil {
 		return QueueDescription{}, err
 	}
-	state, err := s.o.Store.Describe(ctx, queue, fullRecent)
+	state, err := s.options.Store.Describe(ctx, queue, fullRecent)
 	if err != nil {
 		return QueueDescription{}, fmt.Errorf("describe queue %s: %w", queue, err)
 	}
@@ -61,7 +61,7 @@ func (s *Service) RecentMatches(ctx context.Context, queue string, limit int) ([
 	if _, err := s.registry.lookup(ctx, queue); err != nil {
 		return nil, err
 	}
-	state, err := s.o.Store.Describe(ctx, queue, min(limit, fullRecent))
+	state, err := s.options.Store.Describe(ctx, queue, min(limit, fullRecent))
 	if err != nil {
 		return nil, fmt.Errorf("read the matches of queue %s: %w", queue, err)
 	}
@@ -200,7 +200,7 @@ func (s *Service) Match(ctx context.Context, queue, id string) (matchmaking.Assi
 	if err := matchmaking.CheckQueueName(queue); err != nil {
 		return matchmaking.AssignedMatch{}, err
 	}
-	record, at, err := s.o.Store.Match(ctx, queue, id)
+	record, at, err := s.options.Store.Match(ctx, queue, id)
 	if err != nil {
 		return matchmaking.AssignedMatch{}, fmt.Errorf("read match %s: %w", id, err)
 	}

@@ -25,7 +25,7 @@ import (
 // the default one. A queue that was just put on another server is found too, because an unknown name makes the registry
 // read the stored definitions first. It may be used by many goroutines.
 type registry struct {
-	o       *Options
+	options *Options
 	changed chan struct{} // buffered (capacity 1): queues changed
 	reading chan struct{} // buffered (capacity 1): held during a read, so that no older read replaces a newer one
 	misses  singleflight.Group
@@ -50,7 +50,7 @@ type queue struct {
 
 func newRegistry(o *Options) (*registry, error) {
 	r := &registry{
-		o: o, maxQueues: o.MaxQueues, unreadable: map[string]string{},
+		options: o, maxQueues: o.MaxQueues, unreadable: map[string]string{},
 		changed: make(chan struct{}, 1), reading: make(chan struct{}, 1),
 	}
 	var err error
@@ -113,7 +113,7 @@ func (r *registry) room() int {
 
 // defaultQueue returns the default queue without any definition.
 func (r *registry) defaultQueue() (*queue, error) {
-	if r.o.DefaultDirector == matchmaking.DirectorUser {
+	if r.options.DefaultDirector == matchmaking.DirectorUser {
 		return newQueue(matchmaking.UserDefinition(matchmaking.DefaultQueue))
 	}
 	return newQueue(matchmaking.DefaultDefinition(matchmaking.DefaultQueue))
@@ -135,12 +135,12 @@ func (r *registry) check(d matchmaking.Definition) error {
 	if err := d.Check(); err != nil {
 		return err
 	}
-	if life := d.TicketLife(); life > r.o.ChannelTTL && d.HasChannels() {
+	if life := d.TicketLife(); life > r.options.ChannelTTL && d.HasChannels() {
 		return matchmaking.InvalidQueue("ticketTTL",
 			"ticketTTL: together with assignmentTTL it must be at most %s, the life of channels, not %s, or channel false",
-			r.o.ChannelTTL, life)
+			r.options.ChannelTTL, life)
 	}
-	_, err := r.o.Build(d)
+	_, err := r.options.Build(d)
 	var clientErr *fault.Error
 	if err != nil && !errors.As(err, &clientErr) {
 		return matchmaking.InvalidQueue("", "the queue can't be built: %v", err)
@@ -208,7 +208,7 @@ func (r *registry) put(ctx context.Context, d matchmaking.Definition) (created b
 		return false, err
 	}
 	defer end()
-	created, err = r.o.Store.PutDefinition(ctx, matchmaking.PutRequest{
+	created, err = r.options.Store.PutDefinition(ctx, matchmaking.PutRequest{
 		Queue: d.Name, Definition: q.text, Max: r.room(),
 	})
 	if err != nil {
@@ -234,7 +234,7 @@ func (r *registry) remove(ctx context.Context, name string) error {
 		return err
 	}
 	if name != matchmaking.DefaultQueue { // it exists without a definition too
-		state, err := r.o.Store.Describe(ctx, name, 0)
+		state, err := r.options.Store.Describe(ctx, name, 0)
 		if err != nil {
 			return fmt.Errorf("delete queue %s: %w", name, err)
 		}
@@ -242,7 +242,7 @@ func (r *registry) remove(ctx context.Context, name string) error {
 			return queueInUse(name, state)
 		}
 	}
-	if err := r.o.Store.DeleteDefinition(ctx, name); err != nil {
+	if err := r.options.Store.DeleteDefinition(ctx, name); err != nil {
 		return fmt.Errorf("delete queue %s: %w", name, err)
 	}
 	return r.refresh(ctx)
@@ -305,7 +305,7 @@ func (r *registry) decode(name string, text []byte) *queue {
 	}
 	if r.unreadable[name] != err.Error() {
 		r.unreadable[name] = err.Error()
-		r.o.Logger.Error("stored queue definition is invalid", "queue", name, "error", err)
+		r.options.Logger.Error("stored queue definition is invalid", "queue", name, "error", err)
 	}
 	return nil
 }
@@ -376,7 +376,7 @@ func (r *registry) refresh(ctx context.Context) error {
 		return err
 	}
 	defer end()
-	stored, err := r.o.Store.Definitions(ctx)
+	stored, err := r.options.Store.Definitions(ctx)
 	if err != nil {
 		return fmt.Errorf("read the queues' definitions: %w", err)
 	}
@@ -385,11 +385,11 @@ func (r *registry) refresh(ctx context.Context) error {
 
 // watch refreshes the definitions periodically, until ctx ends.
 func (r *registry) watch(ctx context.Context) {
-	failing := outage.New(r.o.Logger, "cannot read queue definitions")
+	failing := outage.New(r.options.Logger, "cannot read queue definitions")
 	for {
 		err := r.refresh(ctx)
 		failing.Report(ctx, err)
-		if !pace.Sleep(ctx, pace.Jitter(r.o.Refresh)) {
+		if !pace.Sleep(ctx, pace.Jitter(r.options.Refresh)) {
 			return
 		}
 	}

@@ -97,7 +97,7 @@ func (o Options) withDefaults() (Options, error) {
 // Service implements matchmaking for the APIs and embedding programs. It may be used by many goroutines. Tickets can be
 // created and read without its Run; they are matched, and their assignments delivered, while any server runs it.
 type Service struct {
-	o          Options
+	options    Options
 	registry   *registry
 	undo       *undo
 	heartbeats *heartbeats
@@ -122,7 +122,7 @@ func New(o Options) (*Service, error) {
 		return nil, fmt.Errorf("matchmaking options: %w", err)
 	}
 	s := &Service{
-		o: o, leases: leases, undo: newUndo(o.Store, o.Logger), heartbeats: newHeartbeats(o.Store, o.Logger),
+		options: o, leases: leases, undo: newUndo(o.Store, o.Logger), heartbeats: newHeartbeats(o.Store, o.Logger),
 		relay: outbox.New(outbox.Options{
 			Store: o.Store, Publisher: o.Channels, Lookup: o.Lookup, Logger: o.Logger, Age: o.RelayAge,
 			Keep: o.ChannelTTL,
@@ -132,7 +132,7 @@ func New(o Options) (*Service, error) {
 		running: map[string]*director.Queue{},
 	}
 	s.owners = newOwners(o.Store, s.ownerOf)
-	if s.registry, err = newRegistry(&s.o); err != nil {
+	if s.registry, err = newRegistry(&s.options); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -147,14 +147,14 @@ func (s *Service) Run(ctx context.Context) error {
 	var before, relay sync.WaitGroup // relay ends after all sources of assignments
 	relay.Go(func() { s.relay.Run(relaying) })
 	before.Go(func() { s.registry.watch(ctx) })
-	before.Go(func() { s.undo.Run(ctx, s.o.Drain) })
+	before.Go(func() { s.undo.Run(ctx, s.options.Drain) })
 	before.Go(func() { s.heartbeats.run(ctx) })
 	before.Go(func() { s.watches.Run(ctx) })
 	before.Go(func() { director.VisitIdle(ctx, s.runningQueues) })
 	before.Go(func() { s.runQueues(ctx) })
 	before.Wait()
 	s.relay.Close()
-	defer time.AfterFunc(s.o.Drain, endRelay).Stop()
+	defer time.AfterFunc(s.options.Drain, endRelay).Stop()
 	relay.Wait()
 	return nil
 }
@@ -194,18 +194,18 @@ func (s *Service) runQueue(ctx context.Context, name string) {
 		current := s.registry.all()[name]
 		if current == nil {
 			s.publishRest(ctx, name)
-			s.o.Metrics.Forget(name)
+			s.options.Metrics.Forget(name)
 			return
 		}
 		q := director.New(director.Options{
-			Definition: current.Definition, Replaced: current.replaced, Build: s.o.Build,
-			Store: s.o.Store, Leases: s.leases, Subscriptions: s.o.Channels,
+			Definition: current.Definition, Replaced: current.replaced, Build: s.options.Build,
+			Store: s.options.Store, Leases: s.leases, Subscriptions: s.options.Channels,
 			Wake: func() (director.Metrics, director.Outbox) {
-				m := s.o.Metrics.Queue(name)
+				m := s.options.Metrics.Queue(name)
 				return m, s.relay.Queue(name, m)
 			},
-			Idle: s.idle, Follow: s.o.Follow, Logger: s.o.Logger,
-			LeaseTTL: s.o.LeaseTTL, IdleAfter: s.o.IdleAfter, Drain: s.o.Drain,
+			Idle: s.idle, Follow: s.options.Follow, Logger: s.options.Logger,
+			LeaseTTL: s.options.LeaseTTL, IdleAfter: s.options.IdleAfter, Drain: s.options.Drain,
 		})
 		s.setRunning(name, q)
 		q.Run(ctx)
@@ -216,21 +216,21 @@ func (s *Service) runQueue(ctx context.Context, name string) {
 // publishRest publishes the assignments in the outbox of a queue that was removed, until there are none, the queue is
 // defined again, or their channels have ended.
 func (s *Service) publishRest(ctx context.Context, name string) {
-	ctx, cancel := context.WithTimeout(ctx, s.o.ChannelTTL)
+	ctx, cancel := context.WithTimeout(ctx, s.options.ChannelTTL)
 	defer cancel()
 	var publishing sync.WaitGroup
 	defer publishing.Wait()
 	publish := sync.OnceFunc(func() {
-		q := s.relay.Queue(name, s.o.Metrics.Queue(name))
+		q := s.relay.Queue(name, s.options.Metrics.Queue(name))
 		publishing.Go(func() { q.Run(ctx, func() bool { return true }) })
 	})
 	for s.registry.all()[name] == nil {
-		state, err := s.o.Store.Describe(ctx, name, 0)
+		state, err := s.options.Store.Describe(ctx, name, 0)
 		if err == nil && state.Outgoing == 0 {
 			break
 		}
 		publish()
-		if !pace.Sleep(ctx, pace.Jitter(s.o.RelayAge)) {
+		if !pace.Sleep(ctx, pace.Jitter(s.options.RelayAge)) {
 			break
 		}
 	}

@@ -61,20 +61,20 @@ func TestCancel(t *testing.T) {
 		_, err := s.Ticket(t.Context(), "never-was")
 		require.ErrorIs(t, err, matchmaking.ErrNoTicket)
 
-		gone := create(t, s, service.NewTicket{Queue: "duel"})
+		cancelled := create(t, s, service.NewTicket{Queue: "duel"})
 		watched := make(chan error, 1)
 		go func() {
 			_, err := w.channels.Fetch(t.Context(), channel.Query{
-				Channel: matchmaking.ChannelOf(gone.ID), Subscriber: matchmaking.Subscriber, Wait: time.Minute,
+				Channel: matchmaking.ChannelOf(cancelled.ID), Subscriber: matchmaking.Subscriber, Wait: time.Minute,
 			})
 			watched <- err
 		}()
 		require.Eventually(t, func() bool { waiting, _ := w.channels.Waiting(); return waiting == 1 }, soon,
 			time.Millisecond)
-		require.NoError(t, s.Cancel(t.Context(), gone.ID))
+		require.NoError(t, s.Cancel(t.Context(), cancelled.ID))
 		require.ErrorIs(t, <-watched, channel.ErrNoSubscriber)
-		require.NoError(t, s.Cancel(t.Context(), gone.ID))
-		read, err := s.Ticket(t.Context(), gone.ID)
+		require.NoError(t, s.Cancel(t.Context(), cancelled.ID))
+		read, err := s.Ticket(t.Context(), cancelled.ID)
 		require.NoError(t, err)
 		require.Equal(t, matchmaking.Cancelled, read.Status)
 
@@ -90,12 +90,12 @@ func TestAnExpiredTicketEndsItsWatch(t *testing.T) {
 	w := newWorld(t)
 	s := newService(t, w.options(t, define(t, "duel", `{"ticketTTL":"300ms"}`)))
 	background(t, s.Run)
-	gone := create(t, s, service.NewTicket{Queue: "duel"})
+	cancelled := create(t, s, service.NewTicket{Queue: "duel"})
 	_, err := w.channels.Fetch(t.Context(), channel.Query{
-		Channel: matchmaking.ChannelOf(gone.ID), Subscriber: matchmaking.Subscriber, Wait: time.Minute,
+		Channel: matchmaking.ChannelOf(cancelled.ID), Subscriber: matchmaking.Subscriber, Wait: time.Minute,
 	})
 	require.ErrorIs(t, err, channel.ErrNoSubscriber)
-	read, err := s.Ticket(t.Context(), gone.ID)
+	read, err := s.Ticket(t.Context(), cancelled.ID)
 	require.NoError(t, err)
 	require.Equal(t, matchmaking.Expired, read.Status)
 }
@@ -109,16 +109,16 @@ func TestAnExpiredTicketIsToldOfByTheNextDirector(t *testing.T) {
 	o.Channels = mute
 	first := newService(t, o)
 	stop := background(t, first.Run)
-	gone := create(t, first, service.NewTicket{Queue: "duel"})
+	cancelled := create(t, first, service.NewTicket{Queue: "duel"})
 	require.Eventually(t, func() bool { return mute.asked.Load() > 3 }, soon, time.Millisecond, "it goes on trying")
 	stop()
-	read, err := first.Ticket(t.Context(), gone.ID)
+	read, err := first.Ticket(t.Context(), cancelled.ID)
 	require.NoError(t, err)
 	require.Equal(t, matchmaking.Expired, read.Status)
 
 	background(t, newService(t, w.options(t, define(t, "duel", `{"ticketTTL":"300ms"}`))).Run)
 	_, err = w.channels.Fetch(t.Context(), channel.Query{
-		Channel: matchmaking.ChannelOf(gone.ID), Subscriber: matchmaking.Subscriber, Wait: time.Minute,
+		Channel: matchmaking.ChannelOf(cancelled.ID), Subscriber: matchmaking.Subscriber, Wait: time.Minute,
 	})
 	require.ErrorIs(t, err, channel.ErrNoSubscriber)
 	w.emptied(t, "duel")

@@ -17,7 +17,7 @@ func (s *Service) Ticket(ctx context.Context, id string) (matchmaking.Ticket, er
 	if err != nil {
 		return matchmaking.Ticket{}, err
 	}
-	t, err := s.o.Store.Ticket(ctx, queue, id)
+	t, err := s.options.Store.Ticket(ctx, queue, id)
 	if err != nil {
 		return matchmaking.Ticket{}, fmt.Errorf("read ticket %s: %w", id, err)
 	}
@@ -45,7 +45,7 @@ func (s *Service) Delete(ctx context.Context, id string) error {
 	}
 	queue, err := s.queueOf(ctx, id)
 	if err == nil {
-		err = s.o.Store.Cancel(ctx, matchmaking.CancelRequest{Queue: queue, ID: id, RemoveAssigned: true})
+		err = s.options.Store.Cancel(ctx, matchmaking.CancelRequest{Queue: queue, ID: id, RemoveAssigned: true})
 	}
 	if err != nil && !errors.Is(err, matchmaking.ErrNoTicket) {
 		return fmt.Errorf("delete ticket %s: %w", id, err)
@@ -67,7 +67,7 @@ func (s *Service) cancel(ctx context.Context, r matchmaking.CancelRequest) error
 	if q != nil {
 		r.Keep = q.AssignmentTTL.Std()
 	}
-	err = s.o.Store.Cancel(ctx, r)
+	err = s.options.Store.Cancel(ctx, r)
 	switch {
 	case errors.Is(err, matchmaking.ErrNoTicket): // it may be in creation: its player's subscription remains
 		return nil
@@ -75,9 +75,9 @@ func (s *Service) cancel(ctx context.Context, r matchmaking.CancelRequest) error
 		return fmt.Errorf("cancel ticket %s: %w", r.ID, err)
 	}
 	if q != nil { // a deleted queue has no metrics
-		s.o.Metrics.Cancelled(owner.Queue)
+		s.options.Metrics.Cancelled(owner.Queue)
 	}
-	if err := s.o.Channels.Unsubscribe(ctx, r.ID, owner.Epoch); err != nil {
+	if err := s.options.Channels.Unsubscribe(ctx, r.ID, owner.Epoch); err != nil {
 		return fmt.Errorf("cancel ticket %s: %w", r.ID, err)
 	}
 	return nil
@@ -100,7 +100,7 @@ func (s *Service) Redeliver(ctx context.Context, id string) (published bool, err
 		return false, fmt.Errorf("decode the assignment of ticket %s: %w", id, err)
 	}
 	entry := matchmaking.OutboxEntry{TicketID: id, MatchID: a.MatchID, Epoch: owner.Epoch, Content: []byte(state.Content)}
-	if err := s.o.Channels.Publish(ctx, []matchmaking.OutboxEntry{entry})[0]; err != nil {
+	if err := s.options.Channels.Publish(ctx, []matchmaking.OutboxEntry{entry})[0]; err != nil {
 		return false, fmt.Errorf("publish the assignment of ticket %s: %w", id, err)
 	}
 	return true, nil
@@ -108,7 +108,7 @@ func (s *Service) Redeliver(ctx context.Context, id string) (published bool, err
 
 // stateOf returns the state of a waiting or assigned ticket. Errors: ErrNoTicket if it has ended, and the store's.
 func (s *Service) stateOf(ctx context.Context, queue, id string) (matchmaking.TicketState, error) {
-	states, err := s.o.Store.States(ctx, queue, []string{id})
+	states, err := s.options.Store.States(ctx, queue, []string{id})
 	switch {
 	case err != nil:
 		return matchmaking.TicketState{}, fmt.Errorf("read the state of ticket %s: %w", id, err)
@@ -143,7 +143,7 @@ func (s *Service) ownerOf(ctx context.Context, id string) (matchmaking.Owner, er
 	if matchmaking.CheckTicketID(id) != nil {
 		return matchmaking.Owner{}, matchmaking.ErrNoTicket
 	}
-	owner, err := s.o.Lookup.Owner(ctx, id)
+	owner, err := s.options.Lookup.Owner(ctx, id)
 	if err != nil {
 		return matchmaking.Owner{}, fmt.Errorf("find the queue of ticket %s: %w", id, err)
 	}

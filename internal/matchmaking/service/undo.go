@@ -60,20 +60,20 @@ func (u *undo) Run(ctx context.Context, grace time.Duration) {
 		case <-ctx.Done():
 			continue
 		}
-		for !u.pass(ctx) && pace.Sleep(ctx, wait.NextBackOff()) {
+		for !u.tryAll(ctx) && pace.Sleep(ctx, wait.NextBackOff()) {
 		}
 		wait.Reset()
 	}
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), grace)
 	defer cancel()
-	u.pass(last)
+	u.tryAll(last)
 }
 
 // maxUndoFailures is the number of failures that end a pass: the storage is unavailable.
 const maxUndoFailures = 8
 
-// pass tries each attempt once, and reports whether none is left.
-func (u *undo) pass(ctx context.Context) (finished bool) {
+// tryAll tries each attempt once, and reports whether none is left.
+func (u *undo) tryAll(ctx context.Context) (finished bool) {
 	list := u.removeAll()
 	var remaining []createAttempt
 	failures := 0

@@ -52,7 +52,7 @@ func (s *Service) CreateBackfill(ctx context.Context, n NewBackfill) (matchmakin
 	if err := s.checkBackfill(q, &n.Spec); err != nil {
 		return matchmaking.Backfill{}, err
 	}
-	backfill, err := s.o.Store.CreateBackfill(ctx, matchmaking.CreateBackfillRequest{
+	backfill, err := s.options.Store.CreateBackfill(ctx, matchmaking.CreateBackfillRequest{
 		Queue: q.Name, ID: matchmaking.NewBackfillID(q.Name), Spec: n.Spec, TTL: q.BackfillTTL.Std(), Max: q.MaxBackfills,
 	})
 	if err != nil {
@@ -63,7 +63,7 @@ func (s *Service) CreateBackfill(ctx context.Context, n NewBackfill) (matchmakin
 
 // checkBackfill returns an error unless a queue accepts a backfill.
 func (s *Service) checkBackfill(q *queue, spec *matchmaking.BackfillSpec) error {
-	return q.CheckBackfillSize(s.o.Store.BackfillSize(spec))
+	return q.CheckBackfillSize(s.options.Store.BackfillSize(spec))
 }
 
 // Backfill reads a backfill. Errors: ErrNoBackfill and the store's.
@@ -72,7 +72,7 @@ func (s *Service) Backfill(ctx context.Context, id string) (matchmaking.Backfill
 	if !ok {
 		return matchmaking.Backfill{}, matchmaking.ErrNoBackfill
 	}
-	found, err := s.o.Store.Backfill(ctx, queue, id)
+	found, err := s.options.Store.Backfill(ctx, queue, id)
 	if err != nil {
 		return matchmaking.Backfill{}, fmt.Errorf("read backfill %s: %w", id, err)
 	}
@@ -92,7 +92,7 @@ func (s *Service) UpdateBackfill(ctx context.Context, backfill string, spec matc
 	if err := s.checkBackfill(q, &spec); err != nil {
 		return matchmaking.Backfill{}, err
 	}
-	updated, err := s.o.Store.UpdateBackfill(ctx, matchmaking.UpdateBackfillRequest{
+	updated, err := s.options.Store.UpdateBackfill(ctx, matchmaking.UpdateBackfillRequest{
 		Queue: q.Name, ID: backfill, Attempt: id.New(), Spec: spec,
 	})
 	if err != nil {
@@ -122,7 +122,7 @@ func (s *Service) DeleteBackfill(ctx context.Context, id string) error {
 	if !ok {
 		return nil
 	}
-	if err := s.o.Store.DeleteBackfills(ctx, queue, []string{id}); err != nil {
+	if err := s.options.Store.DeleteBackfills(ctx, queue, []string{id}); err != nil {
 		return fmt.Errorf("delete backfill %s: %w", id, err)
 	}
 	return nil
@@ -137,14 +137,14 @@ func (s *Service) AcknowledgeBackfill(ctx context.Context, id string, a matchmak
 	if err != nil {
 		return matchmaking.Acknowledged{}, err
 	}
-	done, err := s.o.Store.AcknowledgeBackfill(ctx, matchmaking.AcknowledgeRequest{
+	done, err := s.options.Store.AcknowledgeBackfill(ctx, matchmaking.AcknowledgeRequest{
 		Definition: &q.Definition, ID: id, MatchID: matchmaking.NewID(q.Name), Allocation: a,
 	})
 	if err != nil {
 		return matchmaking.Acknowledged{}, fmt.Errorf("acknowledge backfill %s: %w", id, err)
 	}
 	if len(done.Tickets) > 0 {
-		s.o.Metrics.Queue(q.Name).Matched(done.Waits)
+		s.options.Metrics.Queue(q.Name).Matched(done.Waits)
 		s.offer(q.Name, done.Entries)
 	}
 	return done, nil
@@ -167,7 +167,7 @@ func (s *Service) EachBackfill(ctx context.Context, queue string, each func([]*m
 	if _, err := s.registry.lookup(ctx, queue); err != nil {
 		return err
 	}
-	if err := s.o.Store.EachBackfill(ctx, queue, each); err != nil {
+	if err := s.options.Store.EachBackfill(ctx, queue, each); err != nil {
 		return fmt.Errorf("read the backfills of queue %s: %w", queue, err)
 	}
 	return nil
@@ -194,7 +194,7 @@ func (s *Service) releaseFetched(ctx context.Context, queue string, ids []string
 	if err != nil {
 		return err
 	}
-	if err := s.o.Store.ReleaseFetched(ctx, q.Name, ids); err != nil {
+	if err := s.options.Store.ReleaseFetched(ctx, q.Name, ids); err != nil {
 		return fmt.Errorf("release tickets of queue %s: %w", q.Name, err)
 	}
 	return nil

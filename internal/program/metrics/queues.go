@@ -143,7 +143,7 @@ func (m *Queues) Queue(name string) service.QueueMetrics {
 			m.createPauses, m.created, m.cancelled, m.backfillsExpired} {
 			rare.WithLabelValues(name) // 0, so that alerts see the first one
 		}
-		for _, reason := range []matchmaking.ConflictReason{matchmaking.ConflictGone, matchmaking.ConflictClaim} {
+		for _, reason := range []matchmaking.ConflictReason{matchmaking.ConflictNotWaiting, matchmaking.ConflictClaim} {
 			m.conflicts.WithLabelValues(name, string(reason))
 		}
 	}

@@ -65,7 +65,7 @@ func TestQueues(t *testing.T) {
 	q.BackfillsExpired(2)
 	q.Matched([]time.Duration{time.Second, time.Minute})
 	q.Published(time.Second)
-	q.Conflict(matchmaking.ConflictGone)
+	q.Conflict(matchmaking.ConflictNotWaiting)
 	q.RoundFailed()
 	q.ProposalRefused()
 	q.AllocationFailed()

@@ -116,8 +116,8 @@ func (s *Store) Match(ctx context.Context, queue, id string) (record []byte, at 
 	return record, at, err
 }
 
-// mayPass reports whether an error is caused by the state of the storage and not by the request.
-func mayPass(err error) bool {
+// isTransient reports whether an error is caused by the state of the storage and not by the request.
+func isTransient(err error) bool {
 	return errors.Is(err, fault.ErrUnavailable) || errors.Is(err, fault.ErrStorageFull)
 }
 
@@ -137,7 +137,7 @@ func assigned(matches []matchmaking.AssignMatch, r redis.Result) []matchmaking.A
 		decoded, malformed := assignOutcomes(r.Reply, len(matches))
 		outcomes, err = append(outcomes, decoded...), errors.Join(err, malformed)
 	}
-	if _, replied := errors.AsType[*rueidis.RedisError](err); replied && !mayPass(err) {
+	if _, replied := errors.AsType[*rueidis.RedisError](err); replied && !isTransient(err) {
 		err = fmt.Errorf("%w: %w", matchmaking.ErrNotAssigned, err)
 	}
 	all := make([]matchmaking.AssignOutcome, len(matches))
@@ -203,7 +203,7 @@ func conflicts(d *redis.Decoder) (all []matchmaking.Conflict) {
 func reason(d *redis.Decoder) matchmaking.ConflictReason {
 	found := matchmaking.ConflictReason(d.Text())
 	switch found {
-	case matchmaking.ConflictGone, matchmaking.ConflictClaim:
+	case matchmaking.ConflictNotWaiting, matchmaking.ConflictClaim:
 	default:
 		d.Fail(fmt.Errorf("reason %q", found))
 	}

@@ -203,8 +203,8 @@ func decodeStates(r redis.Reply, n int) ([]matchmaking.TicketState, error) {
 	return states, d.End()
 }
 
-// goneSize is the size in a notification that marks a removed ticket.
-const goneSize = -1
+// removedSize is the size in a notification that marks a removed ticket.
+const removedSize = -1
 
 // parseEnds calls each for the tickets of a notification: "<id> <created, µs> <size> <assignment of that many bytes>",
 // one after the other. A size of 0 means that the assignment was omitted.
@@ -222,10 +222,10 @@ func parseEnds(text string, each func(matchmaking.TicketEnd)) error {
 			return fmt.Errorf("%w: %w", errNotification, err)
 		}
 		size, err := strconv.Atoi(parts[2])
-		if err != nil || size < goneSize || size > len(rest) {
+		if err != nil || size < removedSize || size > len(rest) {
 			return fmt.Errorf("%w: size %q", errNotification, parts[2])
 		}
-		end := matchmaking.TicketEnd{ID: parts[0], Created: time.UnixMicro(created), Gone: size == goneSize}
+		end := matchmaking.TicketEnd{ID: parts[0], Created: time.UnixMicro(created), Removed: size == removedSize}
 		end.Content, text = rest[:max(size, 0)], rest[max(size, 0):]
 		each(end)
 	}

@@ -48,7 +48,7 @@ func BenchmarkQueueTicket(b *testing.B) {
 		for round := 0; ctx.Err() == nil; round++ {
 			found := h.ChangesAfter(b, after, 1000)
 			after = found.After
-			waiting = append(waiting, queuetest.Summaries(found.Changes)...)
+			waiting = append(waiting, queuetest.ShortForm(found.Changes)...)
 			var matches []matchmaking.AssignMatch
 			for ; len(waiting) > 1; waiting = waiting[2:] {
 				matches = append(matches, h.Match(matchmaking.NewID(h.Name), waiting[:2]...))

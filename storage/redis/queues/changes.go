@@ -45,14 +45,14 @@ func (f *follower) listeners() map[string]pubsub.Listener {
 	k := f.store.keys(f.request.Queue)
 	return map[string]pubsub.Listener{
 		k.feed():   {Confirmed: f.inbox.Confirmed, Interrupted: f.inbox.Interrupted, Message: f.inbox.Add, Repeats: true},
-		k.nudges(): {Confirmed: f.inbox.Doubt, Message: func(string) { f.inbox.Doubt() }, Repeats: true},
+		k.nudges(): {Confirmed: f.inbox.MarkIncomplete, Message: func(string) { f.inbox.MarkIncomplete() }, Repeats: true},
 	}
 }
 
 // newFollower returns a follower that isn't subscribed. Its first call reads the stream.
 func newFollower(s *Store, r matchmaking.ChangesRequest) *follower {
 	f := &follower{store: s, request: r, inbox: newInbox(), trimmed: time.Now()}
-	f.inbox.Doubt()
+	f.inbox.MarkIncomplete()
 	return f
 }
 
@@ -72,7 +72,7 @@ func (f *follower) Next(ctx context.Context, wait time.Duration) (c matchmaking.
 	if missing {
 		found, err := f.Changes(ctx)
 		if err != nil {
-			f.inbox.Doubt()
+			f.inbox.MarkIncomplete()
 		}
 		if err != nil && len(c.Changes) == 0 {
 			return c, err
@@ -128,7 +128,7 @@ func (f *follower) Changes(ctx context.Context) ([]matchmaking.Change, error) {
 		return nil, err
 	}
 	if f.request.After = after; len(entries) == f.request.Limit {
-		f.inbox.Doubt()
+		f.inbox.MarkIncomplete()
 	}
 	return changes, nil
 }

@@ -54,7 +54,7 @@ func TestNotificationsOfChanges(t *testing.T) {
 	} {
 		f := newFollower(nil, matchmaking.ChangesRequest{After: "7-4/z"})
 		changes, missing := f.apply(test.texts)
-		require.Equal(t, test.notified, queuetest.Summaries(changes), name)
+		require.Equal(t, test.notified, queuetest.ShortForm(changes), name)
 		require.Equal(t, test.after, f.request.After, name)
 		require.Equal(t, test.missing, missing, name)
 	}
@@ -88,7 +88,7 @@ func TestNotifiedChangesAreNotRead(t *testing.T) {
 		for len(found) == 0 {
 			c, err := f.Next(t.Context(), time.Hour)
 			require.NoError(t, err)
-			found = queuetest.Summaries(c.Changes)
+			found = queuetest.ShortForm(c.Changes)
 		}
 		return found, m.Tap.Sent(before)
 	}
@@ -156,12 +156,12 @@ func TestLostNotificationsOfChanges(t *testing.T) {
 			return all
 		}
 		h.Add(t, "b")
-		require.Equal(t, []string{"b"}, queuetest.Summaries(next(1)))
+		require.Equal(t, []string{"b"}, queuetest.ShortForm(next(1)))
 		for _, id := range []string{"c", "d"} {
 			require.NoError(t, h.do(t, "XADD", h.k().changes(), "*", "id", id).Error(), "nobody is notified of it")
 		}
 		h.Add(t, "e")
-		require.Equal(t, []string{"-c", "-d", "e"}, queuetest.Summaries(next(3)))
+		require.Equal(t, []string{"-c", "-d", "e"}, queuetest.ShortForm(next(3)))
 
 		// A fail-over, which interrupts the subscription, has lost the last change. Its entry ID now belongs to
 		// another ticket.

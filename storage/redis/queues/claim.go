@@ -60,7 +60,7 @@ func addClaimed(r redis.Reply, all *matchmaking.Claimed) error {
 		id := held.Text()
 		all.Held[id] = held.Millis()
 	})
-	all.IDs, all.Gone = append(all.IDs, claimed...), append(all.Gone, d.Texts()...)
+	all.IDs, all.NotWaiting = append(all.IDs, claimed...), append(all.NotWaiting, d.Texts()...)
 	return d.End()
 }
 

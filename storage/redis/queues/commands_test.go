@@ -53,10 +53,10 @@ func TestQueueOperationsAreFewCommands(t *testing.T) {
 		}
 	}
 	for _, op := range []struct {
-		name string
-		sent []string // the commands
-		most int      // commands that the scripts run
-		do   func(ctx context.Context) error
+		name        string
+		sent        []string // the commands
+		maxCommands int      // commands that the scripts run
+		do          func(ctx context.Context) error
 	}{
 		{"campaign", []string{"EVALSHA"}, 4,
 			func(ctx context.Context) error { return h.Lead(ctx, "token", queuetest.LongTTL) }},
@@ -77,7 +77,7 @@ func TestQueueOperationsAreFewCommands(t *testing.T) {
 		{"changes", []string{"EVALSHA"}, 3, readOn},
 		{"changes that were notified", nil, 0, func(ctx context.Context) error {
 			f.inbox.Confirmed()
-			f.inbox.Take()
+			f.inbox.TakeAll()
 			at := entryIDOf(f.request.After)
 			next := fmt.Sprintf("%d-%d", at.Ms, at.Number+1)
 			f.inbox.Add(next + " " + next + "/a a 0 -1 ")
@@ -158,7 +158,7 @@ func TestQueueOperationsAreFewCommands(t *testing.T) {
 		}
 		require.Equal(t, op.sent, sent, op.name)
 		inside := m.Inside(t)
-		require.LessOrEqual(t, inside, op.most, "%s: %v", op.name, m.Stats(t))
+		require.LessOrEqual(t, inside, op.maxCommands, "%s: %v", op.name, m.Stats(t))
 		t.Logf("%s: %d", op.name, inside)
 	}
 }

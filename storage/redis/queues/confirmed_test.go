@@ -70,9 +70,9 @@ func TestQueueWaitsForReplicas(t *testing.T) {
 	}
 	storetest.RequireNotReplicated(t,
 		func(ctx context.Context) error { return storagetest.ErrorOf(h.Outgoing(ctx, h.Name, 0, 10)) })
-	gone := h.AssignMatches(t.Context(), "token", h.Match("m3", "b"))[0]
-	require.NoError(t, gone.Err)
-	require.NotEmpty(t, gone.Conflicts, "what is refused waits for nobody")
+	conflict := h.AssignMatches(t.Context(), "token", h.Match("m3", "b"))[0]
+	require.NoError(t, conflict.Err)
+	require.NotEmpty(t, conflict.Conflicts, "what is refused waits for nobody")
 	var both []matchmaking.AssignOutcome
 	storetest.RequireNotReplicated(t, func(ctx context.Context) error {
 		both = h.AssignMatches(ctx, "token", m2, h.Match("m3", "b"))

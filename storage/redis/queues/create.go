@@ -53,7 +53,7 @@ func (s *Store) newCreations() *group.Group[string, *creation, *redis.Decoder] {
 func (s *Store) createAll(ctx context.Context, queue string, all []*creation) ([]*redis.Decoder, time.Duration, error) {
 	ctx, span := tracing.Shared(ctx, "redis create together", len(all), func(i int) string { return all[i].Trace })
 	defer span.End()
-	taken := s.removals.take(queue)
+	taken := s.removals.takeWaiting(queue)
 	keys, args := s.createCall(queue, all, taken)
 	rep, err := s.conn.Run(ctx, createScript, keys, args)
 	if err != nil {

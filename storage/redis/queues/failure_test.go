@@ -244,7 +244,7 @@ func TestQueueRedisRestarts(t *testing.T) {
 	require.NoError(t, <-made)
 	for back := false; !back; back = <-nudges { // the new ticket's notification may precede the watch's confirmation
 	}
-	require.Equal(t, []string{"new"}, queuetest.Summaries(h.ChangesAfter(t, point, 10).Changes))
+	require.Equal(t, []string{"new"}, queuetest.ShortForm(h.ChangesAfter(t, point, 10).Changes))
 	after := storetest.Dump(t, n)
 	for _, id := range []string{"free", "mine", "matched"} {
 		require.Equal(t, before[h.k().ticket(id)], after[h.k().ticket(id)])

@@ -26,7 +26,7 @@ func TestQueueChangesThatAreLost(t *testing.T) {
 		first := h.Whole(t).After
 		h.Add(t, "b", "c")
 		all := h.ChangesAfter(t, first, 10)
-		require.Equal(t, []string{"b", "c"}, queuetest.Summaries(all.Changes))
+		require.Equal(t, []string{"b", "c"}, queuetest.ShortForm(all.Changes))
 		require.NoError(t, ask("0-0", 10), "nothing was removed yet")
 
 		entry, _, _ := strings.Cut(all.After, "/")
@@ -67,7 +67,7 @@ func TestLargeTicketsAreNotInTheChanges(t *testing.T) {
 		require.NoError(t, err)
 		require.Less(t, size, int64(10_000))
 		changes := h.ChangesAfter(t, "0-0", 10).Changes
-		require.Equal(t, []string{"x", "small"}, queuetest.Summaries(changes))
+		require.Equal(t, []string{"x", "small"}, queuetest.ShortForm(changes))
 		require.Equal(t, h.Get(t, "x"), *changes[0].Added)
 	})
 }
@@ -91,7 +91,7 @@ func TestQueueChangesAreTrimmed(t *testing.T) {
 		}
 		require.Less(t, h.count(t, "XLEN", h.k().changes()), 500, "what was read is removed by and by")
 		h.Add(t, "last")
-		require.Equal(t, []string{"last"}, queuetest.Summaries(h.ChangesAfter(t, f.request.After, 300).Changes))
+		require.Equal(t, []string{"last"}, queuetest.ShortForm(h.ChangesAfter(t, f.request.After, 300).Changes))
 	})
 }
 

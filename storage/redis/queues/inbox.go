@@ -8,18 +8,19 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/pace"
 )
 
-// room is the size limit of waiting notifications, in bytes. The changes of dropped ones are read from the stream.
-const room = 1 << 20
+// maxInboxBytes is the size limit of waiting notifications, in bytes. The changes of dropped ones are read from the
+// stream.
+const maxInboxBytes = 1 << 20
 
 // inbox holds the notifications that wait for a follower. Its methods may be called by many goroutines.
 type inbox struct {
-	arrived chan struct{} // buffered (capacity 1): texts or doubted
+	arrived chan struct{} // buffered (capacity 1): texts or incomplete
 
-	mu      sync.Mutex
-	open    bool     // the subscription is confirmed
-	texts   []string // in the order of their arrival
-	bytes   int
-	doubted bool // notifications may be missing
+	mu         sync.Mutex
+	open       bool     // the subscription is confirmed
+	texts      []string // in the order of their arrival
+	bytes      int
+	incomplete bool // notifications may be missing
 }
 
 // newInbox returns an inbox whose subscription is not confirmed.
@@ -31,19 +32,19 @@ func (b *inbox) Add(text string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.bytes += len(text)
-	b.doubted = b.doubted || !b.open || text == "" || b.bytes > room
+	b.incomplete = b.incomplete || !b.open || text == "" || b.bytes > maxInboxBytes
 	b.texts = append(b.texts, text)
 	b.signal()
 }
 
-// Doubt records that notifications may be missing.
-func (b *inbox) Doubt() { b.Add("") }
+// MarkIncomplete records that notifications may be missing.
+func (b *inbox) MarkIncomplete() { b.Add("") }
 
 // Confirmed records that from now on all notifications arrive.
 func (b *inbox) Confirmed() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.open, b.doubted = true, true
+	b.open, b.incomplete = true, true
 	b.signal()
 }
 
@@ -54,34 +55,34 @@ func (b *inbox) Interrupted(error) {
 	b.open = false
 }
 
-// signal wakes Await. The caller holds the lock. In doubt the texts are not needed: the changes are read from the
-// stream.
+// signal wakes Await. The caller holds the lock. If some may be missing the texts are not needed: the changes are read
+// from the stream.
 func (b *inbox) signal() {
-	if b.doubted {
+	if b.incomplete {
 		b.texts = nil
 	}
 	pace.Signal(b.arrived)
 }
 
-// Take returns the notifications and removes them. doubted reports that some may be missing.
-func (b *inbox) Take() (texts []string, doubted bool) {
+// TakeAll returns the notifications and removes them. incomplete reports that some may be missing.
+func (b *inbox) TakeAll() (texts []string, incomplete bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	texts, doubted = b.texts, b.doubted
-	b.texts, b.bytes, b.doubted = nil, 0, false
-	return texts, doubted
+	texts, incomplete = b.texts, b.incomplete
+	b.texts, b.bytes, b.incomplete = nil, 0, false
+	return texts, incomplete
 }
 
-// Await waits for notifications and takes them. doubted reports that some may be missing, also if none has arrived
+// Await waits for notifications and takes them. incomplete reports that some may be missing, also if none has arrived
 // within the limit.
-func (b *inbox) Await(ctx context.Context, limit time.Duration) (texts []string, doubted bool) {
+func (b *inbox) Await(ctx context.Context, limit time.Duration) (texts []string, incomplete bool) {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	for {
 		select {
 		case <-b.arrived:
-			if texts, doubted = b.Take(); len(texts) > 0 || doubted {
-				return texts, doubted
+			if texts, incomplete = b.TakeAll(); len(texts) > 0 || incomplete {
+				return texts, incomplete
 			}
 		case <-timer.C:
 			return nil, true

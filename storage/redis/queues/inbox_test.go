@@ -10,7 +10,7 @@ import (
 
 func TestInbox(t *testing.T) {
 	t.Parallel()
-	half := strings.Repeat("x", room/2)
+	half := strings.Repeat("x", maxInboxBytes/2)
 	for name, test := range map[string]struct {
 		added, texts []string
 		doubted      bool
@@ -24,7 +24,7 @@ func TestInbox(t *testing.T) {
 	} {
 		b := newInbox()
 		b.Confirmed()
-		b.Take()
+		b.TakeAll()
 		for range 2 { // taken notifications leave nothing behind
 			for _, text := range test.added {
 				b.Add(text)
@@ -47,9 +47,9 @@ func TestInboxWhileNotConfirmed(t *testing.T) {
 	b := newInbox()
 	taken := func(texts []string, doubted bool) {
 		t.Helper()
-		found, doubt := b.Take()
+		found, incomplete := b.TakeAll()
 		require.Equal(t, texts, found)
-		require.Equal(t, doubted, doubt)
+		require.Equal(t, doubted, incomplete)
 	}
 	b.Add("too early")
 	taken(nil, true)

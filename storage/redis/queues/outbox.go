@@ -70,7 +70,7 @@ func (s *Store) Delivered(ctx context.Context, queue string, entries []string) e
 
 // removeWaiting removes the entries that wait for a call of create.lua.
 func (s *Store) removeWaiting(ctx context.Context, queue string) error {
-	taken := s.removals.take(queue)
+	taken := s.removals.takeWaiting(queue)
 	err := s.remove(ctx, queue, entriesOf(taken))
 	if err == nil {
 		finish(taken)
@@ -111,8 +111,9 @@ type removal struct {
 	done    chan struct{} // closed when they are removed
 }
 
-// take returns the entries that wait for a call of a queue. After the call has succeeded its caller calls finish.
-func (r *removals) take(queue string) []*removal {
+// takeWaiting returns the entries that wait for a call of a queue. After the call has succeeded its caller calls
+// finish.
+func (r *removals) takeWaiting(queue string) []*removal {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	all := r.waiting[queue]

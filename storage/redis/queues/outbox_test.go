@@ -20,14 +20,14 @@ func TestRemovals(t *testing.T) {
 		took time.Duration
 	}{
 		"a call comes and succeeds": {func(r *removals, _ func()) {
-			all := r.take("q")
+			all := r.takeWaiting("q")
 			require.Equal(t, []string{"1-1"}, all[0].entries)
-			require.Empty(t, r.take("q"), "each is taken once")
+			require.Empty(t, r.takeWaiting("q"), "each is taken once")
 			finish(all)
 		}, true, time.Millisecond},
-		"a call of another queue": {func(r *removals, _ func()) { require.Empty(t, r.take("other")) }, false,
+		"a call of another queue": {func(r *removals, _ func()) { require.Empty(t, r.takeWaiting("other")) }, false,
 			removalPatience},
-		"a call comes and fails":    {func(r *removals, _ func()) { require.Len(t, r.take("q"), 1) }, false, removalPatience},
+		"a call comes and fails":    {func(r *removals, _ func()) { require.Len(t, r.takeWaiting("q"), 1) }, false, removalPatience},
 		"no call comes":             {func(*removals, func()) {}, false, removalPatience},
 		"the caller doesn't wait":   {func(_ *removals, cancel func()) { cancel() }, false, time.Millisecond},
 		"there is another that can": {func(r *removals, _ func()) { r.add("q", nil) }, false, removalPatience},
@@ -41,8 +41,8 @@ func TestRemovals(t *testing.T) {
 				time.AfterFunc(time.Millisecond, func() { test.call(r, cancel) })
 				require.Equal(t, test.done, r.await(ctx, "q", []string{"1-1"}))
 				require.Equal(t, test.took, time.Since(began))
-				for _, left := range r.take("q") {
-					require.Empty(t, left.entries, "nothing is left behind")
+				for _, waiting := range r.takeWaiting("q") {
+					require.Empty(t, waiting.entries, "nothing is left behind")
 				}
 				began = time.Now()
 				require.False(t, r.await(ctx, "q", make([]string, maxTogether+1)))
@@ -60,11 +60,11 @@ func TestPublishedEntriesAreRemovedOnTheWay(t *testing.T) {
 	h.Add(t, "a", "b", "c")
 	h.Hold(t, "token", "a", "b", "c")
 	entries := h.AssignOne(t, "token", "m1", "a", "b", "c").Entries
-	one, other := h.store.removals.add(h.Name, entries[:1]), h.store.removals.add(h.Name, []string{"1-1", entries[1]})
+	first, other := h.store.removals.add(h.Name, entries[:1]), h.store.removals.add(h.Name, []string{"1-1", entries[1]})
 	before := m.Tap.Count()
 	h.Add(t, "d")
 	require.Len(t, m.Tap.Sent(before), 1)
-	<-one.done
+	<-first.done
 	<-other.done
 	require.Equal(t, 1, h.count(t, "XLEN", h.k().outbox()))
 	last := h.store.removals.add(h.Name, entries[2:])

@@ -30,7 +30,7 @@ func TestEnds(t *testing.T) { //nolint:paralleltest // it counts allocations
 	for text, want := range map[string][]matchmaking.TicketEnd{
 		"a 5 2 {}": {{ID: "a", Created: at(5), Content: "{}"}},
 		"a 5 2 {}b 6 0 c 7 -1 ": {{ID: "a", Created: at(5), Content: "{}"}, {ID: "b", Created: at(6)},
-			{ID: "c", Created: at(7), Gone: true}},
+			{ID: "c", Created: at(7), Removed: true}},
 		"a 5 3 1 2b 6 0 ":           {{ID: "a", Created: at(5), Content: "1 2"}, {ID: "b", Created: at(6)}},
 		"":                          nil,
 		"a":                         nil,

@@ -131,7 +131,7 @@ func TestTwoPlayers(t *testing.T) {
 			found, err := (&queuetest.Queue{Store: s, Name: s.queue}).Changes(ctx,
 				matchmaking.ChangesRequest{After: point, Limit: 10})
 			require.NoError(t, err)
-			require.Equal(t, []string{a, b}, queuetest.Summaries(found.Changes))
+			require.Equal(t, []string{a, b}, queuetest.ShortForm(found.Changes))
 			claimed, err := s.Claim(ctx, matchmaking.ClaimRequest{
 				Queue: s.queue, Token: token, Fence: fence, Hold: matchmaking.DefaultPendingTimeout,
 				IDs: []string{a, b},

@@ -60,8 +60,8 @@ func TestLivesOfKeys(t *testing.T) {
 	})
 }
 
-// TestQueueTicketsOutOfTheQueueEnd: maxTickets doesn't count what was taken out of the queue, so that its key ends soon,
-// and no call prolongs it.
+// TestQueueTicketsOutOfTheQueueEnd: maxTickets doesn't count what was taken out of the queue, so that its key ends
+// soon, and no call prolongs it.
 func TestQueueTicketsOutOfTheQueueEnd(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, h *hall) {
@@ -167,7 +167,7 @@ func TestQueueClaimOfMoreThanAScriptTakes(t *testing.T) {
 		h.Add(t, ids[0], ids[maxIDs], ids[2*maxIDs])
 		claimed := h.ClaimIDs(t, "one", ids...)
 		require.Equal(t, []string{ids[0], ids[maxIDs], ids[2*maxIDs]}, claimed.IDs)
-		require.Len(t, claimed.Gone, len(ids)-3)
+		require.Len(t, claimed.NotWaiting, len(ids)-3)
 		require.NoError(t, h.Renew(t.Context(), h.Name, ids))
 		require.NoError(t, h.Release(t.Context(), h.Name, "one", ids))
 		require.Equal(t, matchmaking.Searching, h.Status(t, ids[2*maxIDs]))

@@ -115,7 +115,7 @@ func assignOfManyMatches(t *testing.T, q *Queue) {
 		require.NoError(t, o.Err)
 		found := ""
 		for _, c := range o.Conflicts {
-			require.Equal(t, matchmaking.ConflictGone, c.Reason)
+			require.Equal(t, matchmaking.ConflictNotWaiting, c.Reason)
 			found += c.ID
 		}
 		require.Equal(t, conflicts[i], found, i)
@@ -124,8 +124,8 @@ func assignOfManyMatches(t *testing.T, q *Queue) {
 		require.Equal(t, conflicts[i] != "", len(o.Conflicts) > 0, "%d: a repeat finds what was assigned", i)
 	}
 	require.Equal(t, 1200-4*2, q.counts(t).Outgoing, "each once, but for those of m10, m30, m31 and m32")
-	for _, waiting := range []int{21, 62, 63, 64, 65, 66} {
-		require.Equal(t, matchmaking.Pending, q.Status(t, ids[waiting]))
+	for _, rest := range []int{21, 62, 63, 64, 65, 66} {
+		require.Equal(t, matchmaking.Pending, q.Status(t, ids[rest]))
 	}
 	require.Empty(t, q.AssignMatches(t.Context(), "token"))
 

@@ -27,7 +27,7 @@ func (q *Queue) listenAssigned(t *testing.T) <-chan matchmaking.TicketEnd {
 	return ends
 }
 
-func removalIsAnnounced(t *testing.T, q *Queue) {
+func removedIsNotified(t *testing.T, q *Queue) {
 	ends := q.listenAssigned(t)
 	q.Add(t, "a", "b")
 	created := q.Get(t, "a").CreateTime
@@ -36,7 +36,7 @@ func removalIsAnnounced(t *testing.T, q *Queue) {
 		e := <-ends
 		require.True(t, e.Created.Equal(created))
 		e.Created = time.Time{}
-		require.Equal(t, matchmaking.TicketEnd{ID: id, Gone: true}, e)
+		require.Equal(t, matchmaking.TicketEnd{ID: id, Removed: true}, e)
 	}
 	for range 2 {
 		require.NoError(t, q.CancelID(t.Context(), "a"))
@@ -61,7 +61,7 @@ func removalIsAnnounced(t *testing.T, q *Queue) {
 }
 
 // Listeners are notified once of each assigned ticket, with its assignment unless that is large, and of no others.
-func assignmentIsAnnounced(t *testing.T, q *Queue) {
+func assignedIsNotified(t *testing.T, q *Queue) {
 	ends := q.listenAssigned(t)
 	q.Add(t, "a", "b", "c", "d", "e")
 	q.Hold(t, "token", "a", "b", "d", "e")
@@ -75,7 +75,7 @@ func assignmentIsAnnounced(t *testing.T, q *Queue) {
 	for _, want := range []matchmaking.TicketEnd{
 		{ID: "b", Content: string(q.Match("m1", "b").Assignments[0].Content)},
 		{ID: "a", Content: string(q.Match("m3", "a").Assignments[0].Content)},
-		{ID: "d"}, {ID: "e"}, {ID: "c", Gone: true},
+		{ID: "d"}, {ID: "e"}, {ID: "c", Removed: true},
 	} {
 		want.Created = q.Get(t, want.ID).CreateTime
 		e := <-ends

@@ -241,7 +241,7 @@ func handOut(t *testing.T, q *Queue) {
 		require.Equal(t, want, ids)
 	}
 	require.Equal(t, matchmaking.ConflictClaim, outcomes[2].Conflicts[0].Reason)
-	require.Equal(t, matchmaking.ConflictGone, outcomes[4].Conflicts[0].Reason)
+	require.Equal(t, matchmaking.ConflictNotWaiting, outcomes[4].Conflicts[0].Reason)
 	pending := []matchmaking.Status{matchmaking.Pending, matchmaking.Pending, matchmaking.Pending}
 	require.Equal(t, pending, q.statuses(t, "a", "b", "c"))
 	made := q.Get(t, "a").CreateTime.Truncate(time.Millisecond)
@@ -412,7 +412,7 @@ func updateReleases(t *testing.T, q *Queue) {
 	require.Empty(t, updated.Tickets)
 	require.Equal(t, []matchmaking.Status{matchmaking.Searching, matchmaking.Pending}, q.statuses(t, "a", "b"),
 		"but not a ticket that was handed out again")
-	require.Equal(t, []string{"+a"}, Summaries(q.ChangesAfter(t, after, 100).Changes))
+	require.Equal(t, []string{"+a"}, ShortForm(q.ChangesAfter(t, after, 100).Changes))
 	require.Empty(t, q.Acknowledge(t, q.AcknowledgeRequest(b.ID)).Tickets)
 }
 

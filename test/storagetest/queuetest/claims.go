@@ -16,7 +16,7 @@ func claim(t *testing.T, q *Queue) {
 	require.NoError(t, q.CancelID(t.Context(), "d"))
 	first := q.ClaimIDs(t, "one", "b", "d", "nobody", "a")
 	require.Equal(t, []string{"b", "a"}, first.IDs)
-	require.Equal(t, []string{"d", "nobody"}, first.Gone)
+	require.Equal(t, []string{"d", "nobody"}, first.NotWaiting)
 	require.Empty(t, first.Held)
 	require.Equal(t, first.Now.Truncate(time.Millisecond).Add(LongHold), first.Deadline)
 	require.Equal(t, matchmaking.Pending, q.Status(t, "a"))
@@ -24,7 +24,7 @@ func claim(t *testing.T, q *Queue) {
 	second := q.ClaimIDs(t, "two", "a", "b", "c")
 	require.Equal(t, []string{"c"}, second.IDs)
 	require.Equal(t, map[string]time.Time{"a": first.Deadline, "b": first.Deadline}, second.Held)
-	require.Empty(t, second.Gone)
+	require.Empty(t, second.NotWaiting)
 
 	again := q.ClaimIDs(t, "one", "a", "b")
 	require.Equal(t, []string{"a", "b"}, again.IDs, "the same token holds them again")
@@ -40,7 +40,7 @@ func claimOfTheOldest(t *testing.T, q *Queue) {
 			Limit: limit})
 		require.NoError(t, err)
 		require.Empty(t, claimed.Held)
-		require.Empty(t, claimed.Gone)
+		require.Empty(t, claimed.NotWaiting)
 		return claimed.IDs
 	}
 	require.Equal(t, ids[:3], oldest("one", 3))
@@ -128,13 +128,13 @@ func directorsLease(t *testing.T, q *Queue) {
 	q.Add(t, "a")
 	require.ErrorIs(t, claim(1), lease.ErrLost, "no director holds it")
 	require.NoError(t, q.Lead(t.Context(), "one", Shortest))
-	first := q.Fence
-	require.Eventually(t, func() bool { return claim(first) != nil }, storagetest.Patience, Shortest/10)
-	require.ErrorIs(t, claim(first), lease.ErrLost)
+	fence := q.Fence
+	require.Eventually(t, func() bool { return claim(fence) != nil }, storagetest.Patience, Shortest/10)
+	require.ErrorIs(t, claim(fence), lease.ErrLost)
 	require.NoError(t, q.CancelID(t.Context(), "a"))
 	q.Add(t, "b")
 	require.NoError(t, q.Lead(t.Context(), "two", LongTTL))
-	require.ErrorIs(t, claim(first), lease.ErrLost)
+	require.ErrorIs(t, claim(fence), lease.ErrLost)
 	require.NoError(t, claim(q.Fence))
 	require.ErrorIs(t, q.KeepLease(t.Context(), "one"), lease.ErrLost)
 	require.ErrorIs(t, q.Resign(t.Context(), "one"), lease.ErrLost)

@@ -26,7 +26,7 @@ func changes(t *testing.T, q *Queue) {
 	q.Hold(t, "token", "b")
 	q.AssignOne(t, "token", "m1", "b")
 	all := q.ChangesAfter(t, start.After, 10)
-	require.Equal(t, []string{"a", "b", "-a"}, Summaries(all.Changes))
+	require.Equal(t, []string{"a", "b", "-a"}, ShortForm(all.Changes))
 	added := *all.Changes[1].Added
 	require.Equal(t, Spec("b"), added.Spec)
 	require.Equal(t, matchmaking.Searching, added.Status)
@@ -45,17 +45,17 @@ func changes(t *testing.T, q *Queue) {
 		require.Equal(t, want, part.Changes[1].Added.Spec)
 	}
 
-	page := q.ChangesAfter(t, start.After, 1)
-	require.Equal(t, []string{"a"}, Summaries(page.Changes))
-	require.Equal(t, []string{"b", "-a"}, Summaries(q.ChangesAfter(t, page.After, 10).Changes))
+	first := q.ChangesAfter(t, start.After, 1)
+	require.Equal(t, []string{"a"}, ShortForm(first.Changes))
+	require.Equal(t, []string{"b", "-a"}, ShortForm(q.ChangesAfter(t, first.After, 10).Changes))
 	none := q.ChangesAfter(t, all.After, 10)
 	require.Empty(t, none.Changes)
 	require.Equal(t, all.After, none.After)
 	require.Equal(t, all.After, q.Whole(t).After)
 }
 
-// collect reads changes until there are n, and returns them.
-func collect(t *testing.T, f matchmaking.Follower, n int) (found []matchmaking.Change) {
+// readChanges reads changes until there are n, and returns them.
+func readChanges(t *testing.T, f matchmaking.Follower, n int) (found []matchmaking.Change) {
 	t.Helper()
 	for len(found) < n {
 		next, err := f.Next(t.Context(), time.Hour)
@@ -73,7 +73,7 @@ func follow(t *testing.T, q *Queue) {
 		Fields: matchmaking.FieldsSearch})
 	defer f.Stop()
 	q.Add(t, "d")
-	added, want := collect(t, f, 1)[0].Added, q.Get(t, "d")
+	added, want := readChanges(t, f, 1)[0].Added, q.Get(t, "d")
 	want.Spec = matchmaking.Spec{SearchFields: want.SearchFields, Statistics: want.Statistics}
 	require.Equal(t, want, *added)
 
@@ -88,7 +88,7 @@ func follow(t *testing.T, q *Queue) {
 	q.undo(t, undone.ID, undone.Attempt)
 	require.NoError(t, q.Resign(t.Context(), "boss"))
 	q.Add(t, "e")
-	require.Equal(t, []string{"+a", "+b", "-a", "undone", "large", "-undone", "e"}, Summaries(collect(t, f, 7)))
+	require.Equal(t, []string{"+a", "+b", "-a", "undone", "large", "-undone", "e"}, ShortForm(readChanges(t, f, 7)))
 
 	require.NoError(t, q.Lead(t.Context(), "other", time.Hour))
 	many := storagetest.Numbered("t", 300)
@@ -96,9 +96,9 @@ func follow(t *testing.T, q *Queue) {
 	for _, id := range many {
 		adding.Go(func() { q.Add(t, id) })
 	}
-	found := collect(t, f, len(many))
+	found := readChanges(t, f, len(many))
 	adding.Wait()
-	require.ElementsMatch(t, many, Summaries(found))
+	require.ElementsMatch(t, many, ShortForm(found))
 	require.True(t,
 		slices.IsSortedFunc(found,
 			func(a, b matchmaking.Change) int { return a.Added.CreateTime.Compare(b.Added.CreateTime) }))
@@ -178,7 +178,7 @@ func snapshot(t *testing.T, q *Queue) {
 	require.Empty(t, q.ChangesAfter(t, s.After, 10).Changes)
 }
 
-func releaseIsChange(t *testing.T, q *Queue) {
+func releaseIsAChange(t *testing.T, q *Queue) {
 	q.Add(t, "a", "b", "c")
 	require.NoError(t, q.Lead(t.Context(), "boss", time.Hour))
 	after := q.Whole(t).After
@@ -186,7 +186,7 @@ func releaseIsChange(t *testing.T, q *Queue) {
 	q.Hold(t, "rival.1", "b", "c")
 	require.NoError(t, q.Release(t.Context(), q.Name, q.ClaimToken(), []string{"a", "b"}))
 	require.NoError(t, q.Release(t.Context(), q.Name, "rival.1", []string{"a", "b"}))
-	require.Equal(t, []string{"+b"}, Summaries(q.ChangesAfter(t, after, 10).Changes),
+	require.Equal(t, []string{"+b"}, ShortForm(q.ChangesAfter(t, after, 10).Changes),
 		"the director knows what it does itself")
 }
 

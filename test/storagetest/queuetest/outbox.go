@@ -109,8 +109,8 @@ func definitions(t *testing.T, q *Queue) {
 		require.NoError(t, err)
 		require.Equal(t, want, all)
 	}
-	put := func(queue, text string, limit int) (created bool, err error) {
-		return q.PutDefinition(ctx, matchmaking.PutRequest{Queue: queue, Definition: []byte(text), Max: limit})
+	put := func(queue, text string, maxQueues int) (created bool, err error) {
+		return q.PutDefinition(ctx, matchmaking.PutRequest{Queue: queue, Definition: []byte(text), Max: maxQueues})
 	}
 	requireAll(map[string][]byte{})
 	for i, text := range []string{`{"a": 1}`, `{"a": 1}`, "{\"b\":\t2}"} {

@@ -235,9 +235,9 @@ func (q *Queue) Whole(t testing.TB) matchmaking.Snapshot {
 	return found
 }
 
-// Summaries returns changes in short form: the ID of an added ticket, after a dash if it was cancelled, after a plus if it
-// was released.
-func Summaries(changes []matchmaking.Change) []string {
+// ShortForm returns changes in short form: the ID of an added ticket, after a dash if it was cancelled, after a plus if
+// it was released.
+func ShortForm(changes []matchmaking.Change) []string {
 	var found []string
 	for _, c := range changes {
 		switch {
@@ -283,7 +283,7 @@ func (q *Queue) Picture(t testing.TB, ids ...string) Picture {
 	require.NoError(t, err)
 	state.Now, state.OldestWait, state.Conflicts = time.Time{}, 0, 0
 	p := Picture{State: state, Tickets: map[string]matchmaking.Ticket{},
-		Changes: Summaries(q.ChangesAfter(t, "0-0", 1000).Changes)}
+		Changes: ShortForm(q.ChangesAfter(t, "0-0", 1000).Changes)}
 	for _, id := range ids {
 		found, err := q.Ticket(t.Context(), q.Name, id)
 		if !errors.Is(err, matchmaking.ErrNoTicket) {
@@ -307,19 +307,19 @@ func (q *Queue) counts(t testing.TB) matchmaking.QueueState {
 }
 
 // undo undoes an attempt to create a ticket, and reports whether the ticket exists.
-func (q *Queue) undo(t *testing.T, id, attempt string) (there bool) {
+func (q *Queue) undo(t *testing.T, id, attempt string) (exists bool) {
 	t.Helper()
-	there, err := q.Undo(t.Context(), q.Name, id, attempt)
+	exists, err := q.Undo(t.Context(), q.Name, id, attempt)
 	require.NoError(t, err)
-	return there
+	return exists
 }
 
 // vacate undoes all attempts with an epoch to create a ticket, and reports whether the ticket exists.
-func (q *Queue) vacate(t *testing.T, id string, epoch ulid.ULID) (there bool) {
+func (q *Queue) vacate(t *testing.T, id string, epoch ulid.ULID) (exists bool) {
 	t.Helper()
-	there, err := q.Vacate(t.Context(), q.Name, id, epoch)
+	exists, err := q.Vacate(t.Context(), q.Name, id, epoch)
 	require.NoError(t, err)
-	return there
+	return exists
 }
 
 // walk reads the queue's tickets in parts.

@@ -40,7 +40,7 @@ func create(t *testing.T, q *Queue) {
 	require.Equal(t, made, again, "a repeat gives the ticket as it was made first")
 
 	require.Equal(t, 1, q.counts(t).Searching)
-	require.Equal(t, []string{"a"}, Summaries(q.ChangesAfter(t, "0-0", 10).Changes), "the repeat is no change")
+	require.Equal(t, []string{"a"}, ShortForm(q.ChangesAfter(t, "0-0", 10).Changes), "the repeat is no change")
 
 	owned := q.Request("b")
 	owned.Owner = "ann"
@@ -163,7 +163,7 @@ func cancel(t *testing.T, q *Queue) {
 	require.Equal(t, matchmaking.Cancelled, q.Status(t, "b"))
 	require.Equal(t, Spec("b"), q.Get(t, "b").Spec)
 	require.Equal(t, matchmaking.QueueState{Pending: 1, Cancelled: 2}, q.counts(t))
-	require.Equal(t, []string{"a", "b", "c", "-a", "-b"}, Summaries(q.ChangesAfter(t, "0-0", 10).Changes))
+	require.Equal(t, []string{"a", "b", "c", "-a", "-b"}, ShortForm(q.ChangesAfter(t, "0-0", 10).Changes))
 	q.requireNoTicket(t, "nobody")
 
 	q.AssignOne(t, "token", "m1", "c")
@@ -189,7 +189,7 @@ func deindex(t *testing.T, q *Queue) {
 		require.ErrorIs(t, q.DeindexID(t.Context(), "nobody"), matchmaking.ErrNoTicket)
 	}
 	require.Equal(t, matchmaking.QueueState{Matched: 1, Outgoing: q.counts(t).Outgoing, Cancelled: 5}, q.counts(t))
-	require.Equal(t, []string{"waiting", "held"}, q.ClaimIDs(t, "another", "waiting", "held").Gone)
+	require.Equal(t, []string{"waiting", "held"}, q.ClaimIDs(t, "another", "waiting", "held").NotWaiting)
 	waiting.Status, waiting.Deindexed = matchmaking.Cancelled, true
 	kept := q.Get(t, "waiting")
 	require.WithinDuration(t, waiting.CreateTime.Add(LongKeep), kept.Expires, LongKeep, "its life is shorter now")

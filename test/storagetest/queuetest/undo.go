@@ -125,7 +125,7 @@ func epochs(t *testing.T, q *Queue) {
 	m.Assignments[0].Epoch, m.Assignments[0].Created = third, q.Get(t, "a").CreateTime.Add(-time.Microsecond)
 	outcome := q.AssignMatches(t.Context(), "token", m)[0]
 	require.NoError(t, outcome.Err)
-	require.Equal(t, []matchmaking.Conflict{{ID: "a", Reason: matchmaking.ConflictGone}}, outcome.Conflicts,
+	require.Equal(t, []matchmaking.Conflict{{ID: "a", Reason: matchmaking.ConflictNotWaiting}}, outcome.Conflicts,
 		"that one is gone")
 	m.Assignments[0].Created = q.Get(t, "a").CreateTime
 	require.Empty(t, q.AssignMatches(t.Context(), "token", m)[0].Conflicts)

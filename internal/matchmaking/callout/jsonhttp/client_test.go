@@ -99,13 +99,13 @@ func TestPostEndsWithItsTimeoutAndWithTheContext(t *testing.T) {
 	require.True(t, Retryable(err))
 
 	ctx, cancel := context.WithCancelCause(t.Context())
-	left := errors.New("the director has left")
+	errLeft := errors.New("the director has left")
 	go func() {
 		<-called
-		cancel(left)
+		cancel(errLeft)
 	}()
 	_, err = newClient(t, generous, 8).Post(ctx, url+"/tell", nil, []byte("{}"))
-	require.ErrorIs(t, err, left)
+	require.ErrorIs(t, err, errLeft)
 }
 
 func TestConnectionsAreReused(t *testing.T) {

@@ -106,7 +106,7 @@ func BenchmarkTicket(b *testing.B) {
 	b.ResetTimer()
 	for n := 0; n < b.N; n += batch {
 		m.add(tickets[n : n+batch]...)
-		for m.left() > 0 {
+		for m.remaining() > 0 {
 			<-assigned
 		}
 	}

@@ -37,7 +37,7 @@ type director struct {
 	tasks   *tasks
 	health  *health
 
-	building, electing *outage.Outage
+	building, acquiring *outage.Outage
 }
 
 func newDirector(ctx context.Context, o *Options, e *events) *director {
@@ -45,16 +45,16 @@ func newDirector(ctx context.Context, o *Options, e *events) *director {
 	return &director{
 		Options: o, events: e, log: log,
 		tasks: newTasks(ctx), health: newHealth(log),
-		building: outage.New(log, "cannot build the queue"),
-		electing: outage.New(log, "cannot acquire the queue lease"),
+		building:  outage.New(log, "cannot build the queue"),
+		acquiring: outage.New(log, "cannot acquire the queue lease"),
 	}
 }
 
 // errBuild wraps the error of a queue that cannot be built.
 var errBuild = errors.New("build the queue")
 
-// hold is one of the two ways to get the queue's lease: Hold and TryHold of lease.Manager.
-type hold func(ctx context.Context, name string, f func(ctx context.Context, fence uint64) error) error
+// acquireFunc is one of the two ways to get the queue's lease: Hold and TryHold of lease.Manager.
+type acquireFunc func(ctx context.Context, name string, f func(ctx context.Context, fence uint64) error) error
 
 // run directs the queue whenever it gets the lease, until ctx ends or the queue is idle. Then it waits for the tasks to
 // finish, for Drain at most, and returns when none is left. It calls begin once it has learned that the queue isn't
@@ -63,9 +63,9 @@ func (d *director) run(ctx context.Context, begin func()) error {
 	defer d.tasks.GiveUp()
 	defer d.tasks.Finish(d.Drain)
 	wait := pace.NewBackoff()
-	get := hold(d.Leases.TryHold)
+	acquire := acquireFunc(d.Leases.TryHold)
 	for answered := false; ctx.Err() == nil; answered = true {
-		err := d.direct(ctx, get, begin)
+		err := d.direct(ctx, acquire, begin)
 		switch {
 		case errors.Is(err, matchmaking.ErrQueueIdle):
 			if d.tasks.None() {
@@ -74,18 +74,18 @@ func (d *director) run(ctx context.Context, begin func()) error {
 			d.events.awaitFree(ctx, pace.Jitter(d.LeaseTTL/3))
 		case errors.Is(err, lease.ErrHeld):
 			begin()
-			get = d.Leases.Hold
+			acquire = d.Leases.Hold
 		case errors.Is(err, errBuild):
 			pace.Sleep(ctx, pace.Jitter(d.LeaseTTL))
 		case err == nil, errors.Is(err, lease.ErrLost):
 		case !answered:
 			return err
 		default:
-			d.electing.Report(ctx, err)
+			d.acquiring.Report(ctx, err)
 			pace.Sleep(ctx, wait.NextBackOff())
 			continue
 		}
-		d.electing.Report(ctx, nil)
+		d.acquiring.Report(ctx, nil)
 		wait.Reset()
 	}
 	return nil
@@ -93,11 +93,11 @@ func (d *director) run(ctx context.Context, begin func()) error {
 
 // direct runs a term, if it gets the lease. The term ends when ctx ends, the lease is lost, or the queue was empty for
 // a while.
-func (d *director) direct(ctx context.Context, get hold, begin func()) error {
+func (d *director) direct(ctx context.Context, acquire acquireFunc, begin func()) error {
 	var t *term
-	err := get(ctx, d.Definition.Name, func(ctx context.Context, fence uint64) error {
+	err := acquire(ctx, d.Definition.Name, func(ctx context.Context, fence uint64) error {
 		begin()
-		d.electing.Report(ctx, nil)
+		d.acquiring.Report(ctx, nil)
 		parts, err := d.Build(d.Definition)
 		d.building.Report(ctx, err)
 		if err != nil {
@@ -107,10 +107,10 @@ func (d *director) direct(ctx context.Context, get hold, begin func()) error {
 			return d.runTerm(ctx, newUserTerm(d).run)
 		}
 		// A queue that its user has directed may have backfills, which would keep it from being idle.
-		if _, err := d.Store.ExpireBackfills(ctx, d.Definition.Name, expireAtOnce); err != nil {
+		if _, err := d.Store.ExpireBackfills(ctx, d.Definition.Name, expireLimit); err != nil {
 			d.log.WarnContext(ctx, "cannot remove expired backfills", "error", err)
 		}
-		t = newTerm(d, held{fence: fence, until: deadlineOf(ctx)}, parts)
+		t = newTerm(d, termLease{fence: fence, until: deadlineOf(ctx)}, parts)
 		return d.runTerm(ctx, t.run)
 	})
 	if errors.Is(err, lease.ErrLost) && t != nil {
@@ -120,8 +120,8 @@ func (d *director) direct(ctx context.Context, get hold, begin func()) error {
 	return err
 }
 
-// held is the lease of a term.
-type held struct {
+// termLease is the lease of a term.
+type termLease struct {
 	fence uint64
 	until func() time.Time // the end of the lease, by this server's clock
 }

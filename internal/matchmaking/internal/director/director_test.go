@@ -99,7 +99,7 @@ type trial struct {
 	store   *fakeStore
 	players *fakePlayers
 	counts  *countedTerms
-	begun   int
+	started int
 	builds  []error // outcomes of Build
 }
 
@@ -128,7 +128,7 @@ func newTrial(t *testing.T, leases *fakeLeases) *trial {
 // run runs the director until it returns.
 func (r *trial) run(ctx context.Context) error {
 	r.metrics = r.counts
-	return r.director.run(ctx, func() { r.begun++ })
+	return r.director.run(ctx, func() { r.started++ })
 }
 
 func TestDirectorOfAnIdleQueue(t *testing.T) {
@@ -138,7 +138,7 @@ func TestDirectorOfAnIdleQueue(t *testing.T) {
 		require.NoError(t, r.run(t.Context()))
 		require.Equal(t, 1, r.leases.asked)
 		require.Zero(t, r.leases.released)
-		require.Zero(t, r.begun, "nothing is prepared for an idle queue")
+		require.Zero(t, r.started, "nothing is prepared for an idle queue")
 	})
 }
 
@@ -147,7 +147,7 @@ func TestDirectorWaitsForTheLease(t *testing.T) {
 	held := &lease.HeldError{For: leaseTTL}
 	for name, test := range map[string]struct {
 		outcomes []error
-		begun    bool
+		started  bool
 		terms    int32
 		err      error
 	}{
@@ -162,7 +162,7 @@ func TestDirectorWaitsForTheLease(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newTrial(t, &fakeLeases{outcomes: test.outcomes})
 				require.ErrorIs(t, r.run(t.Context()), test.err)
-				require.Equal(t, test.begun, r.begun > 0)
+				require.Equal(t, test.started, r.started > 0)
 				require.Equal(t, test.terms, r.counts.directing.Load())
 				require.Empty(t, r.leases.outcomes)
 			})

@@ -36,25 +36,25 @@ type feed struct {
 	clock      *clock
 	log        *slog.Logger
 	pooled     atomic.Int64 // tickets in the pool; set by the term
-	out        chan fed
+	out        chan feedUpdate
 }
 
-// fed holds all tickets of the queue, or the changes.
-type fed struct {
+// feedUpdate holds all tickets of the queue, or the changes.
+type feedUpdate struct {
 	snapshot *matchmaking.Snapshot
 	changes  []matchmaking.Change
 }
 
 // run feeds the term until ctx ends.
 func (f *feed) run(ctx context.Context) {
-	down := outage.New(f.log, "cannot read the queue's tickets")
+	failing := outage.New(f.log, "cannot read the queue's tickets")
 	wait := pace.NewBackoff()
 	for ctx.Err() == nil {
 		err := f.readAll(ctx, func() {
-			down.Report(ctx, nil)
+			failing.Report(ctx, nil)
 			wait.Reset()
 		})
-		down.Report(ctx, err)
+		failing.Report(ctx, err)
 		pace.Sleep(ctx, wait.NextBackOff())
 	}
 }
@@ -73,7 +73,7 @@ func (f *feed) readAll(ctx context.Context, succeeded func()) error {
 	if err := f.takeOver(ctx, &s); err != nil {
 		return err
 	}
-	if !f.send(ctx, fed{snapshot: &s}) {
+	if !f.send(ctx, feedUpdate{snapshot: &s}) {
 		return nil
 	}
 	return f.readChanges(ctx, s.After, succeeded)
@@ -91,7 +91,7 @@ func (f *feed) readChanges(ctx context.Context, after string, succeeded func()) 
 			return fmt.Errorf("read the changes: %w", err)
 		}
 		succeeded()
-		if len(c.Changes) > 0 && !f.send(ctx, fed{changes: c.Changes}) {
+		if len(c.Changes) > 0 && !f.send(ctx, feedUpdate{changes: c.Changes}) {
 			return nil
 		}
 		if time.Since(audited) <= f.auditEvery {
@@ -145,9 +145,9 @@ func (f *feed) takeOver(ctx context.Context, s *matchmaking.Snapshot) error {
 	return nil
 }
 
-func (f *feed) send(ctx context.Context, what fed) bool {
+func (f *feed) send(ctx context.Context, u feedUpdate) bool {
 	select {
-	case f.out <- what:
+	case f.out <- u:
 		return true
 	case <-ctx.Done():
 		return false

@@ -38,12 +38,12 @@ func (l *losses) check(tickets []*matchmaking.Ticket) {
 	}
 }
 
-// lossesAtOnce is how many tickets are read in one call.
-const lossesAtOnce = 500
+// lossesBatch is how many tickets are read in one call.
+const lossesBatch = 500
 
 func (l *losses) checkAll(ctx context.Context, tickets []*matchmaking.Ticket) {
-	ids := make([]string, 0, lossesAtOnce)
-	for batch := range slices.Chunk(tickets, lossesAtOnce) {
+	ids := make([]string, 0, lossesBatch)
+	for batch := range slices.Chunk(tickets, lossesBatch) {
 		ids = ids[:0]
 		for _, t := range batch {
 			ids = append(ids, t.ID)
@@ -75,7 +75,7 @@ func (l *losses) checkEnded(ctx context.Context, t *matchmaking.Ticket) {
 		}
 		return err
 	})
-	if ok && lost && l.provesLoss(readAt) && l.players.release(ctx, t.ID, t.Epoch) {
+	if ok && lost && l.provesLoss(readAt) && l.players.endWait(ctx, t.ID, t.Epoch) {
 		l.log.WarnContext(ctx, "a ticket was lost by the storage", "ticket", t.ID)
 	}
 }

@@ -66,26 +66,26 @@ func newHealth(log *slog.Logger) *health {
 
 // outcome is the result for some tickets of matches.
 type outcome struct {
-	missed
-	Assigned  []*matchmaking.Ticket
-	PutBack   []*matchmaking.Ticket // available again
-	From      time.Time             // when those are available; zero: now
-	Uncertain bool                  // those may be assigned
-	Lost      error                 // lease.ErrLost: the term has lost its lease
+	unavailable
+	Assigned    []*matchmaking.Ticket
+	PutBack     []*matchmaking.Ticket // available again
+	AvailableAt time.Time             // when those are available; zero: now
+	Uncertain   bool                  // those may be assigned
+	LeaseErr    error                 // lease.ErrLost: the term has lost its lease
 }
 
-// claim is a claim granted by the storage or, with an immediate assigner, the lease under which tickets are assigned
+// grant is a claim on tickets or, with an immediate assigner, the lease under which tickets are assigned
 // without one.
-type claim struct {
+type grant struct {
 	token    string
 	fence    uint64    // of the lease that assigns without a claim; 0: the token holds the tickets
 	deadline time.Time // by this server's clock, a little early; zero: nothing is held
 }
 
-// missed holds the tickets that could not be claimed or assigned.
-type missed struct {
-	Gone []*matchmaking.Ticket // assigned, cancelled, expired, or never there
-	Held []heldTicket          // by another claim
+// unavailable holds the tickets that could not be claimed or assigned.
+type unavailable struct {
+	NotWaiting []*matchmaking.Ticket // assigned, cancelled, expired, or never there
+	Held       []heldTicket          // by another claim
 }
 
 // heldTicket is a ticket that another claim holds.
@@ -119,56 +119,56 @@ func (m *maker) next(matches []matchmaking.Proposal) int {
 // start begins to make matches. If their tickets must be claimed it waits for that, releases the tickets of incomplete
 // matches, and returns the tickets that it didn't get. An error means that the term must end: lease.ErrLost, or that
 // ctx has ended.
-func (m *maker) start(ctx context.Context, matches []matchmaking.Proposal) (missed, error) {
+func (m *maker) start(ctx context.Context, matches []matchmaking.Proposal) (unavailable, error) {
 	m.tokens++
-	c := claim{token: strconv.FormatUint(m.fence, 10) + "." + strconv.Itoa(m.tokens)}
+	g := grant{token: strconv.FormatUint(m.fence, 10) + "." + strconv.Itoa(m.tokens)}
 	if isImmediate(m.assigner) {
-		c.fence = m.fence
-		m.tasks.Start(func(ctx context.Context) { m.makeAtOnce(ctx, c, matches) })
-		return missed{}, nil
+		g.fence = m.fence
+		m.tasks.Start(func(ctx context.Context) { m.makeAtOnce(ctx, g, matches) })
+		return unavailable{}, nil
 	}
-	return m.startClaimed(ctx, c, matches)
+	return m.startClaimed(ctx, g, matches)
 }
 
-func (m *maker) startClaimed(ctx context.Context, c claim, matches []matchmaking.Proposal) (missed, error) {
+func (m *maker) startClaimed(ctx context.Context, g grant, matches []matchmaking.Proposal) (unavailable, error) {
 	var all []*matchmaking.Ticket
 	for i := range matches {
 		all = append(all, matches[i].Tickets()...)
 	}
-	got, sent, err := m.claim(ctx, c.token, idsOf(all))
+	got, sent, err := m.claim(ctx, g.token, idsOf(all))
 	if err != nil {
-		return missed{}, err
+		return unavailable{}, err
 	}
 	m.clock.Observe(sent, got.Now)
-	c.deadline = sent.Add(got.Deadline.Sub(got.Now))
+	g.deadline = sent.Add(got.Deadline.Sub(got.Now))
 
-	complete, rest := split(matches, got.IDs)
+	complete, rest := splitClaimed(matches, got.IDs)
 	if len(complete) > 0 {
-		m.tasks.Start(func(ctx context.Context) { m.make(ctx, c, complete) })
+		m.tasks.Start(func(ctx context.Context) { m.makeEach(ctx, g, complete) })
 	}
 	if len(rest) > 0 {
 		m.tasks.Start(func(ctx context.Context) {
-			m.release(ctx, c, idsOf(rest))
+			m.release(ctx, g, idsOf(rest))
 			m.report(outcome{PutBack: rest})
 		})
 	}
-	return m.missed(all, &got), nil
+	return m.unavailable(all, &got), nil
 }
 
-// missed returns the tickets that a claim did not get.
-func (m *maker) missed(all []*matchmaking.Ticket, got *matchmaking.Claimed) (not missed) {
-	gone := make(map[string]bool, len(got.Gone))
-	for _, id := range got.Gone {
-		gone[id] = true
+// unavailable returns the tickets that a claim did not get.
+func (m *maker) unavailable(all []*matchmaking.Ticket, got *matchmaking.Claimed) (u unavailable) {
+	notWaiting := make(map[string]bool, len(got.NotWaiting))
+	for _, id := range got.NotWaiting {
+		notWaiting[id] = true
 	}
 	for _, t := range all {
 		if until, held := got.Held[t.ID]; held {
-			not.Held = append(not.Held, heldTicket{Ticket: t, Until: m.clock.Local(until).Add(heldMargin)})
-		} else if gone[t.ID] {
-			not.Gone = append(not.Gone, t)
+			u.Held = append(u.Held, heldTicket{Ticket: t, Until: m.clock.Local(until).Add(heldMargin)})
+		} else if notWaiting[t.ID] {
+			u.NotWaiting = append(u.NotWaiting, t)
 		}
 	}
-	return not
+	return u
 }
 
 func idsOf(tickets []*matchmaking.Ticket) []string {
@@ -179,10 +179,11 @@ func idsOf(tickets []*matchmaking.Ticket) []string {
 	return ids
 }
 
-// split returns the matches whose tickets a claim got, and the tickets that it got of incomplete matches.
-func split(matches []matchmaking.Proposal, got []string) (complete []matchmaking.Proposal, rest []*matchmaking.Ticket) {
-	has := make(map[string]bool, len(got))
-	for _, id := range got {
+// splitClaimed returns the matches whose tickets a claim got, and the tickets that it got of incomplete matches.
+func splitClaimed(matches []matchmaking.Proposal, claimed []string) (complete []matchmaking.Proposal,
+	rest []*matchmaking.Ticket) {
+	has := make(map[string]bool, len(claimed))
+	for _, id := range claimed {
 		has[id] = true
 	}
 	for _, m := range matches {
@@ -204,7 +205,7 @@ func (m *maker) claim(ctx context.Context, token string, ids []string) (got matc
 	wait := pace.NewBackoff()
 	hold := m.definition.PendingTimeout.Std()
 	request := matchmaking.ClaimRequest{Queue: m.definition.Name, Token: token, Fence: m.fence, Hold: hold, IDs: ids}
-	unsure := false // a try may have held the tickets
+	mayHold := false // a try may have held the tickets
 	for {
 		sent = time.Now()
 		got, err = m.store.Claim(ctx, request)
@@ -212,7 +213,7 @@ func (m *maker) claim(ctx context.Context, token string, ids []string) (got matc
 			m.health.storing.Report(ctx, nil) // the storage has answered
 			break
 		}
-		unsure = true
+		mayHold = true
 		m.health.storing.Report(ctx, err)
 		if !pace.Sleep(ctx, wait.NextBackOff()) {
 			break
@@ -221,21 +222,21 @@ func (m *maker) claim(ctx context.Context, token string, ids []string) (got matc
 	if err == nil {
 		return got, sent, nil
 	}
-	if unsure {
-		c := claim{token: token, deadline: time.Now().Add(hold)}
-		m.tasks.Start(func(ctx context.Context) { m.release(ctx, c, ids) })
+	if mayHold {
+		g := grant{token: token, deadline: time.Now().Add(hold)}
+		m.tasks.Start(func(ctx context.Context) { m.release(ctx, g, ids) })
 	}
 	return got, sent, fmt.Errorf("claim: %w", err)
 }
 
 // release releases tickets that a claim may hold. While the storage fails it tries again until the claim's deadline,
 // after which they are free. Once tasks are given up it tries once.
-func (m *maker) release(ctx context.Context, c claim, ids []string) {
-	releasing, cancel := context.WithDeadline(context.WithoutCancel(ctx), c.deadline)
+func (m *maker) release(ctx context.Context, g grant, ids []string) {
+	releasing, cancel := context.WithDeadline(context.WithoutCancel(ctx), g.deadline)
 	defer cancel()
 	wait := pace.NewBackoff()
 	for releasing.Err() == nil {
-		err := m.store.Release(releasing, m.definition.Name, c.token, ids)
+		err := m.store.Release(releasing, m.definition.Name, g.token, ids)
 		if err == nil || !pace.Sleep(ctx, wait.NextBackOff()) {
 			return
 		}
@@ -243,21 +244,21 @@ func (m *maker) release(ctx context.Context, c claim, ids []string) {
 }
 
 // makeAtOnce allocates places for matches without waiting, and assigns all of them together.
-func (m *maker) makeAtOnce(ctx context.Context, c claim, matches []matchmaking.Proposal) {
+func (m *maker) makeAtOnce(ctx context.Context, g grant, matches []matchmaking.Proposal) {
 	allocating, cancel := context.WithTimeout(ctx, m.definition.PendingTimeout.Std())
 	defer cancel()
 	all := make([]placed, len(matches))
 	for i, match := range matches {
 		all[i] = m.allocate(allocating, match)
 	}
-	m.assign(ctx, c, all)
+	m.assign(ctx, g, all)
 }
 
-// make allocates places for matches and assigns them: each as soon as it has a place, and those that have one at the
-// same time together.
-func (m *maker) make(ctx context.Context, c claim, matches []matchmaking.Proposal) {
+// makeEach allocates places for matches and assigns them: each as soon as it has a place, and those that have one at
+// the same time together.
+func (m *maker) makeEach(ctx context.Context, g grant, matches []matchmaking.Proposal) {
 	margin := min(max(m.definition.PendingTimeout.Std()/10, 20*time.Millisecond), time.Second)
-	allocating, cancel := context.WithDeadline(ctx, c.deadline.Add(-margin))
+	allocating, cancel := context.WithDeadline(ctx, g.deadline.Add(-margin))
 	defer cancel()
 	found := make(chan placed, len(matches))
 	for _, match := range matches {
@@ -269,7 +270,7 @@ func (m *maker) make(ctx context.Context, c claim, matches []matchmaking.Proposa
 			batch = append(batch, <-found)
 		}
 		remaining -= len(batch)
-		m.assign(ctx, c, batch)
+		m.assign(ctx, g, batch)
 	}
 }
 
@@ -315,15 +316,15 @@ type placed struct {
 	requested   bool                    // the assigner got the request
 	assignments matchmaking.AssignMatch // of the match at its place; set by assign
 	err         error                   // there is no place, or the match was not assigned
-	again       time.Time               // when the tickets are available again if there is no place
+	availableAt time.Time               // when the tickets are available again if there is no place
 	trace       string                  // of making the match; empty: it isn't traced
-	end         func(error)             // ends that; nil: it hasn't begun
+	endTrace    func(error)             // ends that; nil: it hasn't begun
 }
 
-// ended ends the trace of a match, which was assigned if there is no error.
-func (p *placed) ended(err error) {
-	if p.end != nil {
-		p.end(err)
+// finishTrace ends the trace of a match, which was assigned if there is no error.
+func (p *placed) finishTrace(err error) {
+	if p.endTrace != nil {
+		p.endTrace(err)
 	}
 }
 
@@ -335,7 +336,7 @@ func (m *maker) allocate(ctx context.Context, match matchmaking.Proposal) placed
 	ctx, trace, end := m.follow.Begin(ctx, matchmaking.Work{Name: "match", Queue: m.definition.Name, MatchID: match.ID,
 		Traces: traces})
 	place, err := m.assigner.Allocate(ctx, match)
-	return placed{Proposal: match, place: place, requested: true, err: err, trace: trace, end: end}
+	return placed{Proposal: match, place: place, requested: true, err: err, trace: trace, endTrace: end}
 }
 
 // allocateInTurn is allocate, but waits until fewer than maxAllocations run.
@@ -357,7 +358,7 @@ func (m *maker) countAllocations(ctx context.Context, succeeded int, failed []pl
 		m.health.allocating.Report(ctx, nil)
 	}
 	for i := range failed {
-		failed[i].again = time.Now().Add(m.health.allocations.failed())
+		failed[i].availableAt = time.Now().Add(m.health.allocations.failed())
 		m.metrics.AllocationFailed()
 		m.health.allocating.Report(ctx, failed[i].err)
 	}
@@ -397,41 +398,41 @@ type conflicted struct {
 
 // assign assigns the matches that have a place, and repeats that until the outcome of each is known or assignPatience
 // is over. Then it gives back what was not assigned. It reuses batch.
-func (m *maker) assign(ctx context.Context, c claim, batch []placed) {
+func (m *maker) assign(ctx context.Context, g grant, batch []placed) {
 	var r results
-	todo := batch[:0]
-	request := matchmaking.AssignRequest{Queue: m.definition.Name, Token: c.token, Fence: c.fence,
+	pending := batch[:0]
+	request := matchmaking.AssignRequest{Queue: m.definition.Name, Token: g.token, Fence: g.fence,
 		Keep: m.definition.AssignmentTTL.Std()}
 	for _, p := range batch {
 		if p.err != nil {
-			p.ended(p.err)
+			p.finishTrace(p.err)
 			r.unplaced = append(r.unplaced, p)
 			continue
 		}
 		if p.assignments, p.err = m.definition.Assignments(&p.Proposal, p.place); p.err != nil {
-			p.ended(p.err)
+			p.finishTrace(p.err)
 			r.refused = append(r.refused, p)
 			continue
 		}
-		todo = append(todo, p)
+		pending = append(pending, p)
 	}
-	m.countAllocations(ctx, len(todo), r.unplaced)
+	m.countAllocations(ctx, len(pending), r.unplaced)
 	wait := pace.NewBackoff()
-	for began := time.Now(); len(todo) > 0; {
-		request.Matches = make([]matchmaking.AssignMatch, len(todo))
-		for i := range todo {
-			request.Matches[i] = todo[i].assignments
+	for began := time.Now(); len(pending) > 0; {
+		request.Matches = make([]matchmaking.AssignMatch, len(pending))
+		for i := range pending {
+			request.Matches[i] = pending[i].assignments
 		}
-		todo = m.sort(ctx, &r, todo, m.callAssign(ctx, request, todo))
-		if len(todo) > 0 && (time.Since(began) > assignPatience || !pace.Sleep(ctx, wait.NextBackOff())) {
-			r.unknown = todo
-			for i := range todo {
-				todo[i].ended(errUnknown)
+		pending = m.sortOutcomes(ctx, &r, pending, m.callAssign(ctx, request, pending))
+		if len(pending) > 0 && (time.Since(began) > assignPatience || !pace.Sleep(ctx, wait.NextBackOff())) {
+			r.unknown = pending
+			for i := range pending {
+				pending[i].finishTrace(errUnknown)
 			}
 			break
 		}
 	}
-	m.conclude(ctx, c, r)
+	m.conclude(ctx, g, r)
 }
 
 // callAssign calls the storage to assign matches.
@@ -457,9 +458,9 @@ var errUnknown = errors.New("it isn't known whether the match was assigned")
 
 var errOutcomes = errors.New("the storage returned another number of outcomes than of matches")
 
-// sort adds the outcomes that are known to results, offers new assignments to the outbox, and returns the matches whose
-// outcome is not known.
-func (m *maker) sort(ctx context.Context, r *results, matches []placed, outcomes []matchmaking.AssignOutcome) (
+// sortOutcomes adds the outcomes that are known to results, offers new assignments to the outbox, and returns the
+// matches whose outcome is not known.
+func (m *maker) sortOutcomes(ctx context.Context, r *results, matches []placed, outcomes []matchmaking.AssignOutcome) (
 	unknown []placed) {
 	var storageErr error
 	tickets := 0
@@ -475,21 +476,21 @@ func (m *maker) sort(ctx context.Context, r *results, matches []placed, outcomes
 		switch {
 		case errors.Is(o.Err, matchmaking.ErrNotAssigned):
 			p.err = o.Err
-			p.ended(p.err)
+			p.finishTrace(p.err)
 			r.refused = append(r.refused, p)
 		case errors.Is(o.Err, lease.ErrLost):
 			p.err = o.Err
-			p.ended(p.err)
+			p.finishTrace(p.err)
 			r.lost = append(r.lost, p)
 		case o.Err != nil:
 			storageErr = o.Err
 			unknown = append(unknown, p)
 		case len(o.Conflicts) > 0:
-			p.ended(errConflict)
+			p.finishTrace(errConflict)
 			r.conflicts = append(r.conflicts, conflicted{placed: p, conflicts: o.Conflicts})
 		default:
 			r.assigned = append(r.assigned, p.Tickets()...)
-			p.ended(nil)
+			p.finishTrace(nil)
 			m.metrics.Matched(o.Waits)
 			entries = p.assignments.AppendOutgoing(entries, o.Entries, p.trace)
 		}
@@ -500,13 +501,13 @@ func (m *maker) sort(ctx context.Context, r *results, matches []placed, outcomes
 }
 
 // conclude ends a batch: it gives back what was not assigned, and reports the tickets to the term.
-func (m *maker) conclude(ctx context.Context, c claim, r results) {
+func (m *maker) conclude(ctx context.Context, g grant, r results) {
 	outcomes := []outcome{
 		m.dropConflicts(ctx, r.assigned, r.conflicts), m.dropUnplaced(r.unplaced), m.dropRefused(ctx, r.refused),
 		m.dropLost(r.lost),
-		m.dropUnknown(ctx, c, r.unknown),
+		m.dropUnknown(ctx, g, r.unknown),
 	}
-	if c.fence == 0 {
+	if g.fence == 0 {
 		var ids []string
 		for _, o := range outcomes {
 			ids = append(ids, idsOf(o.PutBack)...)
@@ -515,11 +516,11 @@ func (m *maker) conclude(ctx context.Context, c claim, r results) {
 			}
 		}
 		if len(ids) > 0 {
-			m.release(ctx, c, ids)
+			m.release(ctx, g, ids)
 		}
 	}
 	for _, o := range outcomes {
-		if len(o.Assigned)+len(o.PutBack)+len(o.Gone)+len(o.Held) > 0 {
+		if len(o.Assigned)+len(o.PutBack)+len(o.NotWaiting)+len(o.Held) > 0 {
 			m.report(o)
 		}
 	}
@@ -534,22 +535,22 @@ func (m *maker) dropConflicts(ctx context.Context, assigned []*matchmaking.Ticke
 		m.log.DebugContext(ctx, "cannot assign a match", "match", p.ID, "ticket", p.conflicts[0].ID, "reason",
 			p.conflicts[0].Reason)
 		m.giveBack(&p.placed)
-		m.split(p, &o)
+		m.addConflicted(p, &o)
 	}
 	return o
 }
 
-// split adds the tickets of a match that could not be assigned to an outcome: those that prevented it, and the others,
-// which are available again.
-func (m *maker) split(f *conflicted, o *outcome) {
-	why := make(map[string]matchmaking.Conflict, len(f.conflicts))
+// addConflicted adds the tickets of a match that could not be assigned to an outcome: those that prevented it, and the
+// others, which are available again.
+func (m *maker) addConflicted(f *conflicted, o *outcome) {
+	conflicts := make(map[string]matchmaking.Conflict, len(f.conflicts))
 	for _, c := range f.conflicts {
-		why[c.ID] = c
+		conflicts[c.ID] = c
 	}
 	for _, t := range f.Tickets() {
-		switch c := why[t.ID]; {
-		case c.Reason == matchmaking.ConflictGone:
-			o.Gone = append(o.Gone, t)
+		switch c := conflicts[t.ID]; {
+		case c.Reason == matchmaking.ConflictNotWaiting:
+			o.NotWaiting = append(o.NotWaiting, t)
 		case !c.Until.IsZero():
 			o.Held = append(o.Held, heldTicket{Ticket: t, Until: m.clock.Local(c.Until).Add(heldMargin)})
 		default:
@@ -562,7 +563,7 @@ func (m *maker) split(f *conflicted, o *outcome) {
 func (m *maker) dropLost(matches []placed) (o outcome) {
 	for i := range matches {
 		p := &matches[i]
-		o.PutBack, o.Lost = append(o.PutBack, p.Tickets()...), p.err
+		o.PutBack, o.LeaseErr = append(o.PutBack, p.Tickets()...), p.err
 		m.giveBack(p)
 	}
 	return o
@@ -570,10 +571,10 @@ func (m *maker) dropLost(matches []placed) (o outcome) {
 
 // dropUnknown returns the outcome of matches of which it isn't known whether they were assigned. Players may know the
 // place, so it is not given back. Their tickets can be matched again if they do not.
-func (m *maker) dropUnknown(ctx context.Context, c claim, matches []placed) (o outcome) {
+func (m *maker) dropUnknown(ctx context.Context, g grant, matches []placed) (o outcome) {
 	for i := range matches {
 		p := &matches[i]
-		o.PutBack, o.From, o.Uncertain = append(o.PutBack, p.Tickets()...), c.deadline, true
+		o.PutBack, o.AvailableAt, o.Uncertain = append(o.PutBack, p.Tickets()...), g.deadline, true
 		m.log.ErrorContext(ctx, "it is not known whether a match was assigned", "match", p.ID, "tickets",
 			idsOf(p.Tickets()), "connection", p.place.Connection)
 	}
@@ -584,7 +585,7 @@ func (m *maker) dropUnknown(ctx context.Context, c claim, matches []placed) (o o
 func (m *maker) dropUnplaced(matches []placed) (o outcome) {
 	for i := range matches {
 		p := &matches[i]
-		o.PutBack, o.From = append(o.PutBack, p.Tickets()...), p.again
+		o.PutBack, o.AvailableAt = append(o.PutBack, p.Tickets()...), p.availableAt
 		if p.requested {
 			m.giveBack(p)
 		}
@@ -596,7 +597,7 @@ func (m *maker) dropUnplaced(matches []placed) (o outcome) {
 func (m *maker) dropRefused(ctx context.Context, matches []placed) (o outcome) {
 	for i := range matches {
 		p := &matches[i]
-		o.PutBack, o.From = append(o.PutBack, p.Tickets()...), time.Now().Add(pace.LastBackoff)
+		o.PutBack, o.AvailableAt = append(o.PutBack, p.Tickets()...), time.Now().Add(pace.LastBackoff)
 		m.metrics.ProposalRefused()
 		m.log.ErrorContext(ctx, "a match can't be stored", "match", p.ID, "tickets", len(p.Tickets()), "error", p.err)
 		m.giveBack(p)

@@ -29,12 +29,12 @@ type world struct {
 	outcomes []outcome
 	entries  []matchmaking.OutboxEntry
 
-	claims   []error                                       // of the next calls of Claim; then they succeed
-	held     map[string]time.Duration                      // tickets that other claims hold
-	gone     []string                                      // tickets that no longer wait
-	assign   func(match string) matchmaking.AssignOutcome  // nil: assigned
-	allocate func(ctx context.Context, match string) error // nil: a place
-	waits    bool                                          // the assigner isn't immediate
+	claims     []error                                       // of the next calls of Claim; then they succeed
+	held       map[string]time.Duration                      // tickets that other claims hold
+	notWaiting []string                                      // tickets that no longer wait
+	assign     func(match string) matchmaking.AssignOutcome  // nil: assigned
+	allocate   func(ctx context.Context, match string) error // nil: a place
+	waits      bool                                          // the assigner isn't immediate
 }
 
 func (w *world) note(words ...string) {
@@ -60,8 +60,8 @@ func (w *world) Claim(_ context.Context, r matchmaking.ClaimRequest) (matchmakin
 		switch until, held := w.held[id]; {
 		case held:
 			c.Held[id] = time.Now().Add(until)
-		case slices.Contains(w.gone, id):
-			c.Gone = append(c.Gone, id)
+		case slices.Contains(w.notWaiting, id):
+			c.NotWaiting = append(c.NotWaiting, id)
 		default:
 			c.IDs = append(c.IDs, id)
 		}
@@ -131,7 +131,7 @@ func (a assigner) Immediate() bool { return !a.waits }
 const makerHold = 10 * time.Second
 
 // run starts matches and waits for all tasks. It returns what start returned.
-func (w *world) run(ctx context.Context, matches ...matchmaking.Proposal) (missed, error) {
+func (w *world) run(ctx context.Context, matches ...matchmaking.Proposal) (unavailable, error) {
 	log := slog.New(slog.DiscardHandler)
 	tasks := newTasks(ctx)
 	m := maker{
@@ -184,7 +184,7 @@ func TestMatchesAreAssigned(t *testing.T) {
 			}
 			missed, err := w.run(t.Context(), matches...)
 			require.NoError(t, err)
-			require.Empty(t, missed.Gone)
+			require.Empty(t, missed.NotWaiting)
 			require.Empty(t, missed.Held)
 			require.Equal(t, test.log, w.log)
 			require.Equal(t, []outcome{{Assigned: named(tickets...)}}, w.outcomes)
@@ -200,11 +200,11 @@ func TestMatchesAreAssigned(t *testing.T) {
 func TestMatchesThatCannotBeClaimedWhole(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		w := &world{waits: true, held: map[string]time.Duration{"b": time.Second}, gone: []string{"e"}}
+		w := &world{waits: true, held: map[string]time.Duration{"b": time.Second}, notWaiting: []string{"e"}}
 		began := time.Now()
 		missed, err := w.run(t.Context(), match("m1", "a", "b"), match("m2", "c"), match("m3", "d", "e"))
 		require.NoError(t, err)
-		require.Equal(t, named("e"), missed.Gone)
+		require.Equal(t, named("e"), missed.NotWaiting)
 		require.Len(t, missed.Held, 1)
 		require.Equal(t, "b", missed.Held[0].Ticket.ID)
 		require.True(t, missed.Held[0].Until.After(began.Add(time.Second)), "just after the other claim's deadline")
@@ -276,9 +276,9 @@ func TestMatchesThatFail(t *testing.T) {
 			released: "a,b",
 		},
 		"a ticket is gone": {
-			assign: func() matchmaking.AssignOutcome { return conflict("a", matchmaking.ConflictGone, 0) },
+			assign: func() matchmaking.AssignOutcome { return conflict("a", matchmaking.ConflictNotWaiting, 0) },
 			log:    []string{"conflict gone", "give back m at-m"}, released: "b",
-			outcome: outcome{missed: missed{Gone: named("a")}, PutBack: named("b")},
+			outcome: outcome{unavailable: unavailable{NotWaiting: named("a")}, PutBack: named("b")},
 		},
 		"a ticket isn't held": {
 			assign: func() matchmaking.AssignOutcome { return conflict("a", matchmaking.ConflictClaim, 0) },
@@ -288,7 +288,7 @@ func TestMatchesThatFail(t *testing.T) {
 		"another claim holds a ticket": {
 			assign: func() matchmaking.AssignOutcome { return conflict("a", matchmaking.ConflictClaim, time.Second) },
 			log:    []string{"conflict claim", "give back m at-m"}, released: "a,b",
-			outcome: outcome{missed: missed{Held: []heldTicket{{Ticket: named("a")[0]}}}, PutBack: named("b")},
+			outcome: outcome{unavailable: unavailable{Held: []heldTicket{{Ticket: named("a")[0]}}}, PutBack: named("b")},
 		},
 		"refused for good": {
 			assign: func() matchmaking.AssignOutcome { return matchmaking.AssignOutcome{Err: matchmaking.ErrNotAssigned} },
@@ -297,7 +297,7 @@ func TestMatchesThatFail(t *testing.T) {
 		"the lease is lost": {
 			assign: func() matchmaking.AssignOutcome { return matchmaking.AssignOutcome{Err: lease.ErrLost} },
 			log:    []string{"give back m at-m"}, released: "a,b",
-			outcome: outcome{PutBack: named("a", "b"), Lost: lease.ErrLost},
+			outcome: outcome{PutBack: named("a", "b"), LeaseErr: lease.ErrLost},
 		},
 	} {
 		for _, waits := range []bool{false, true} {
@@ -321,8 +321,8 @@ func TestMatchesThatFail(t *testing.T) {
 					require.Less(t, released, slices.Index(w.log, "report"))
 					require.Len(t, w.outcomes, 1)
 					o := &w.outcomes[0]
-					require.Equal(t, test.later, o.From.After(began))
-					o.From = time.Time{}
+					require.Equal(t, test.later, o.AvailableAt.After(began))
+					o.AvailableAt = time.Time{}
 					for i, h := range o.Held {
 						require.True(t, h.Until.After(began.Add(time.Second)), "just after the other claim's deadline")
 						o.Held[i].Until = time.Time{}
@@ -366,7 +366,7 @@ func TestOutcomeThatIsNeverKnown(t *testing.T) {
 					}}
 				want := outcome{PutBack: named("a"), Uncertain: true}
 				if waits {
-					want.From = time.Now().Add(makerHold)
+					want.AvailableAt = time.Now().Add(makerHold)
 				}
 				_, err := w.run(t.Context(), match("m", "a"))
 				require.NoError(t, err)
@@ -382,12 +382,12 @@ func TestAllocationsAtOnce(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
-		now, most := 0, 0
+		now, highest := 0, 0
 		w := &world{waits: true}
 		w.allocate = func(ctx context.Context, _ string) error {
 			mu.Lock()
 			now++
-			most = max(most, now)
+			highest = max(highest, now)
 			mu.Unlock()
 			time.Sleep(800 * time.Millisecond) //nolint:forbidigo // in a bubble it takes no time
 			mu.Lock()
@@ -402,7 +402,7 @@ func TestAllocationsAtOnce(t *testing.T) {
 		}
 		_, err := w.run(t.Context(), matches...)
 		require.NoError(t, err)
-		require.Equal(t, 64, most)
+		require.Equal(t, 64, highest)
 		finished, later := 0, 0
 		for _, o := range w.outcomes {
 			finished, later = finished+len(o.Assigned), later+len(o.PutBack)

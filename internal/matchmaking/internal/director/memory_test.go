@@ -107,7 +107,7 @@ func (m *memory) assign(match matchmaking.AssignMatch) (o matchmaking.AssignOutc
 	}
 	for _, t := range match.Assignments {
 		if m.waiting[t.ID] == nil {
-			o.Conflicts = append(o.Conflicts, matchmaking.Conflict{ID: t.ID, Reason: matchmaking.ConflictGone})
+			o.Conflicts = append(o.Conflicts, matchmaking.Conflict{ID: t.ID, Reason: matchmaking.ConflictNotWaiting})
 		} else if until := m.held[t.ID]; time.Now().Before(until) {
 			o.Conflicts = append(o.Conflicts, matchmaking.Conflict{ID: t.ID, Reason: matchmaking.ConflictClaim,
 				Until: until})
@@ -241,8 +241,8 @@ func TestAssigningWithoutClaims(t *testing.T) {
 	}
 }
 
-// left returns the number of waiting tickets.
-func (m *memory) left() int {
+// remaining returns the number of waiting tickets.
+func (m *memory) remaining() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.waiting)

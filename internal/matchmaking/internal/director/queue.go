@@ -84,13 +84,13 @@ type Options struct {
 // Queue works on one queue under one definition, on this server. Run is called once; the other methods may be called by
 // many goroutines.
 type Queue struct {
-	o        Options
+	options  Options
 	events   *events
 	director atomic.Pointer[director] // nil: the queue is idle
 }
 
 // New returns a queue that is idle.
-func New(o Options) *Queue { return &Queue{o: o, events: newEvents()} }
+func New(o Options) *Queue { return &Queue{options: o, events: newEvents()} }
 
 // Directed reports whether this server directs the queue.
 func (q *Queue) Directed() bool {
@@ -111,14 +111,14 @@ func (q *Queue) Run(ctx context.Context) {
 	defer watching.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	watching.Go(func() { q.o.Store.Watch(ctx, q.o.Definition.Name, q.events.notify) })
+	watching.Go(func() { q.options.Store.Watch(ctx, q.options.Definition.Name, q.events.notify) })
 	failures := pace.NewBackoff()
 	var again <-chan time.Time
 	for {
 		select {
 		case <-q.events.changed:
 		case <-again:
-		case <-q.o.Replaced:
+		case <-q.options.Replaced:
 			return
 		case <-ctx.Done():
 			return
@@ -141,19 +141,19 @@ func (q *Queue) wake(ctx context.Context) error {
 	defer cancel()
 	running.Go(func() {
 		select {
-		case <-q.o.Replaced:
+		case <-q.options.Replaced:
 			cancel()
 		case <-ctx.Done():
 		}
 	})
-	d := newDirector(ctx, &q.o, q.events)
+	d := newDirector(ctx, &q.options, q.events)
 	err := d.run(ctx, sync.OnceFunc(func() {
 		q.events.idle.Store(false)
-		d.metrics, d.outbox = q.o.Wake()
+		d.metrics, d.outbox = q.options.Wake()
 		q.director.Store(d)
 		running.Go(func() { d.outbox.Run(ctx, d.directs.Load) })
 	}))
-	q.o.Idle.Report(ctx, err)
+	q.options.Idle.Report(ctx, err)
 	q.director.Store(nil)
 	q.events.idle.Store(true)
 	return err

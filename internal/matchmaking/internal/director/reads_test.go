@@ -143,7 +143,7 @@ func runFeed(t *testing.T, s *fakeStore, takesOver bool) *feed {
 	f := &feed{
 		store: s, queue: "q", fields: matchmaking.FieldsMatching, takesOver: takesOver, auditEvery: time.Minute,
 		clock: &clock{},
-		log:   slog.New(slog.DiscardHandler), out: make(chan fed),
+		log:   slog.New(slog.DiscardHandler), out: make(chan feedUpdate),
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup

@@ -46,18 +46,18 @@ func newSweeper(d *director, p *players) *sweeper {
 
 // run sweeps until ctx ends.
 func (s *sweeper) run(ctx context.Context) {
-	down := outage.New(s.log, "cannot take expired tickets out of the queue")
+	failing := outage.New(s.log, "cannot take expired tickets out of the queue")
 	for pace.Sleep(ctx, pace.Jitter(s.every)) {
-		s.sweep(ctx, down)
+		s.sweep(ctx, failing)
 	}
 }
 
 // sweep removes the tickets that have expired.
-func (s *sweeper) sweep(ctx context.Context, down *outage.Outage) {
+func (s *sweeper) sweep(ctx context.Context, failing *outage.Outage) {
 	var released []string
 	for more := true; more && ctx.Err() == nil; more = len(released) > 0 {
 		swept, err := s.store.Sweep(ctx, s.queue, released, sweepLimit)
-		down.Report(ctx, err)
+		failing.Report(ctx, err)
 		s.metrics.Expired(swept.Removed)
 		released = s.expire(ctx, swept.Expired)
 	}
@@ -81,7 +81,7 @@ func (s *sweeper) expire(ctx context.Context, ids []string) (released []string) 
 	group.SetLimit(sweepTasks)
 	for i, id := range ids {
 		group.Go(func() error {
-			done[i] = ctx.Err() == nil && s.players.release(ctx, id, ulid.ULID{}) // its ID isn't free yet
+			done[i] = ctx.Err() == nil && s.players.endWait(ctx, id, ulid.ULID{}) // its ID isn't free yet
 			return nil
 		})
 	}
@@ -106,8 +106,8 @@ const (
 	releaseTimeout = 5 * time.Second
 )
 
-// release ends the fetches that wait on a ticket's channel in its epoch; zero: in any. It reports whether that worked.
-func (p *players) release(ctx context.Context, ticketID string, epoch ulid.ULID) bool {
+// endWait ends the fetches that wait on a ticket's channel in its epoch; zero: in any. It reports whether that worked.
+func (p *players) endWait(ctx context.Context, ticketID string, epoch ulid.ULID) bool {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 	defer cancel()
 	wait := pace.NewBackoff()

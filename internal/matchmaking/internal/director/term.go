@@ -34,14 +34,14 @@ type term struct {
 	log      *slog.Logger
 	matching *outage.Outage
 
-	outcomes  chan outcome            // from tasks
-	end       chan struct{}           // closed when outcomes has no receiver any more
-	lose      context.CancelCauseFunc // ends the term
-	busy      time.Time               // when there was work last
-	idleAfter time.Duration           // the term ends after so long without work
-	follow    matchmaking.Follow
-	traces    []string // of tickets that arrived since the last round, maxTraces at most
-	full      int      // no round is held with so many tickets in matches in progress
+	outcomes     chan outcome            // from tasks
+	end          chan struct{}           // closed when outcomes has no receiver any more
+	endTerm      context.CancelCauseFunc // ends the term
+	lastWork     time.Time               // when there was work last
+	idleAfter    time.Duration           // the term ends after so long without work
+	follow       matchmaking.Follow
+	traces       []string // of tickets that arrived since the last round, maxTraces at most
+	maxInMatches int      // no round is held with so many tickets in matches in progress
 }
 
 // The limits of tickets in matches in progress. With an assigner that isn't immediate, matches wait for their
@@ -53,13 +53,13 @@ const (
 )
 
 // newTerm returns the term of a lease.
-func newTerm(d *director, l held, parts matchmaking.Parts) *term {
+func newTerm(d *director, l termLease, parts matchmaking.Parts) *term {
 	def := &d.Definition
 	t := &term{
 		schedule: round.NewSchedule(def.Match.Debounce.Std()),
 		clock:    &d.clock, metrics: d.metrics, log: d.log,
 		matching: outage.New(d.log, "no matches can be formed"),
-		outcomes: make(chan outcome, 64), end: make(chan struct{}), idleAfter: d.IdleAfter, full: maxInMatchesSlow,
+		outcomes: make(chan outcome, 64), end: make(chan struct{}), idleAfter: d.IdleAfter, maxInMatches: maxInMatchesSlow,
 		follow: d.Follow,
 	}
 	immediate := isImmediate(parts.Assigner)
@@ -69,7 +69,7 @@ func newTerm(d *director, l held, parts matchmaking.Parts) *term {
 		MatchTimeout: def.Match.Timeout.Std(), EvaluateTimeout: def.Evaluator.Timeout.Std(), MaxInMatches: maxInMatchesSlow,
 	}
 	if immediate {
-		t.round.MaxInMatches, t.full = maxInMatchesImmediate, 1
+		t.round.MaxInMatches, t.maxInMatches = maxInMatchesImmediate, 1
 	}
 	t.pool = round.NewPool(parts.Matcher)
 	t.maker = &maker{
@@ -83,7 +83,7 @@ func newTerm(d *director, l held, parts matchmaking.Parts) *term {
 	t.feed = &feed{
 		store: d.Store, queue: def.Name, fields: cmp.Or(parts.Fields, matchmaking.FieldsAll), fence: l.fence,
 		takesOver: immediate, auditEvery: auditEvery * d.LeaseTTL,
-		clock: &d.clock, log: d.log, out: make(chan fed, 4),
+		clock: &d.clock, log: d.log, out: make(chan feedUpdate, 4),
 	}
 	return t
 }
@@ -93,7 +93,7 @@ func newTerm(d *director, l held, parts matchmaking.Parts) *term {
 func (t *term) run(ctx context.Context) error {
 	var running sync.WaitGroup
 	ctx, cancel := context.WithCancelCause(ctx)
-	t.lose = cancel
+	t.endTerm = cancel
 	running.Go(func() { t.feed.run(ctx) })
 	running.Go(func() { t.sweeper.run(ctx) })
 	t.runLoop(ctx)
@@ -109,7 +109,7 @@ func (t *term) run(ctx context.Context) error {
 func (t *term) runLoop(ctx context.Context) {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
-	t.busy = time.Now()
+	t.lastWork = time.Now()
 	for ctx.Err() == nil {
 		t.update()
 		now := time.Now()
@@ -125,12 +125,12 @@ func (t *term) runLoop(ctx context.Context) {
 		}
 		timer.Reset(t.nextWake(now))
 		select {
-		case f := <-t.feed.out:
-			t.takeFed(f)
+		case u := <-t.feed.out:
+			t.applyUpdate(u)
 		case ids := <-t.sweeper.out:
 			t.remove(ids)
 		case o := <-t.outcomes:
-			t.takeOutcome(o)
+			t.applyOutcome(o)
 		case <-timer.C:
 		case <-ctx.Done():
 		}
@@ -141,12 +141,12 @@ func (t *term) runLoop(ctx context.Context) {
 func (t *term) update() {
 	for {
 		select {
-		case f := <-t.feed.out:
-			t.takeFed(f)
+		case u := <-t.feed.out:
+			t.applyUpdate(u)
 		case ids := <-t.sweeper.out:
 			t.remove(ids)
 		case o := <-t.outcomes:
-			t.takeOutcome(o)
+			t.applyOutcome(o)
 		default:
 			return
 		}
@@ -156,28 +156,28 @@ func (t *term) update() {
 // isIdle reports whether there was no work for idleAfter.
 func (t *term) isIdle(now time.Time) bool {
 	if t.pool.Len() > 0 || !t.maker.tasks.None() {
-		t.busy = now
+		t.lastWork = now
 	}
-	return now.Sub(t.busy) >= t.idleAfter
+	return now.Sub(t.lastWork) >= t.idleAfter
 }
 
-func (t *term) takeFed(f fed) {
-	if s := f.snapshot; s != nil {
+func (t *term) applyUpdate(u feedUpdate) {
+	if s := u.snapshot; s != nil {
 		held := make(map[string]time.Time, len(s.Held))
 		for id, until := range s.Held {
 			held[id] = t.clock.Local(until)
 		}
 		if t.pool.Len() == 0 { // else the snapshot is an audit
 			for _, ticket := range s.Tickets {
-				t.arrived(ticket)
+				t.recordTrace(ticket)
 			}
 		}
 		t.losses.check(t.pool.Replace(s.Tickets, held))
 	}
-	for _, c := range f.changes {
+	for _, c := range u.changes {
 		switch {
 		case c.Added != nil:
-			t.arrived(c.Added)
+			t.recordTrace(c.Added)
 			t.pool.Add(c.Added, time.Time{})
 		case c.Released != "":
 			t.pool.Unpark(c.Released)
@@ -190,8 +190,8 @@ func (t *term) takeFed(f fed) {
 // maxTraces is how many traces a round follows from.
 const maxTraces = 128
 
-// arrived records the trace of a ticket for the next round.
-func (t *term) arrived(ticket *matchmaking.Ticket) {
+// recordTrace records the trace of a ticket for the next round.
+func (t *term) recordTrace(ticket *matchmaking.Ticket) {
 	if ticket.Trace != "" && len(t.traces) < maxTraces {
 		t.traces = append(t.traces, ticket.Trace)
 	}
@@ -203,17 +203,17 @@ func (t *term) remove(ids []string) {
 	}
 }
 
-func (t *term) takeOutcome(o outcome) {
+func (t *term) applyOutcome(o outcome) {
 	now := time.Now()
 	for _, ticket := range o.Assigned {
 		t.pool.Finish(ticket)
 	}
 	for _, ticket := range o.PutBack {
-		t.pool.PutBack(ticket, now, o.From, o.Uncertain)
+		t.pool.PutBack(ticket, now, o.AvailableAt, o.Uncertain)
 	}
-	t.takeMissed(o.missed)
-	if o.Lost != nil {
-		t.stop(o.Lost)
+	t.applyUnavailable(o.unavailable)
+	if o.LeaseErr != nil {
+		t.stop(o.LeaseErr)
 	}
 }
 
@@ -227,7 +227,7 @@ func (t *term) report(o outcome) {
 
 // nextRound returns the time of the next round by this server's clock, if one is due.
 func (t *term) nextRound() (at time.Time, ok bool) {
-	if t.pool.InMatches() >= t.full {
+	if t.pool.InMatches() >= t.maxInMatches {
 		return at, false // until outcomes have arrived
 	}
 	later := t.round.Matcher.Next()
@@ -247,7 +247,7 @@ func (t *term) nextWake(now time.Time) time.Duration {
 		wait = min(wait, at.Sub(now))
 	}
 	if t.pool.Len() == 0 {
-		wait = min(wait, t.busy.Add(t.idleAfter).Sub(now))
+		wait = min(wait, t.lastWork.Add(t.idleAfter).Sub(now))
 	}
 	if at, ok := t.pool.NextWake(); ok {
 		wait = min(wait, at.Sub(now))
@@ -273,12 +273,12 @@ func (t *term) holdRound(ctx context.Context) {
 	}
 	for rest := f.Matches; len(rest) > 0; {
 		n := t.maker.next(rest)
-		not, err := t.maker.start(ctx, rest[:n])
+		tickets, err := t.maker.start(ctx, rest[:n])
 		if err != nil {
 			t.stop(err)
 			return
 		}
-		t.takeMissed(not)
+		t.applyUnavailable(tickets)
 		rest = rest[n:]
 	}
 	t.schedule.Held(began, time.Now(), len(f.Matches) > 0, timed)
@@ -306,14 +306,14 @@ func (t *term) recordRound(ctx context.Context, f *round.Result) bool {
 // term's context has ended already.
 func (t *term) stop(err error) {
 	if errors.Is(err, lease.ErrLost) {
-		t.lose(err)
+		t.endTerm(err)
 	}
 }
 
-// takeMissed updates the tickets that could not be claimed or assigned.
-func (t *term) takeMissed(not missed) {
+// applyUnavailable updates the tickets that could not be claimed or assigned.
+func (t *term) applyUnavailable(tickets unavailable) {
 	var lost []*matchmaking.Ticket
-	for _, ticket := range not.Gone {
+	for _, ticket := range tickets.NotWaiting {
 		if t.pool.Certain(ticket) {
 			lost = append(lost, ticket)
 		}
@@ -321,7 +321,7 @@ func (t *term) takeMissed(not missed) {
 	}
 	t.losses.check(lost)
 	now := time.Now()
-	for _, h := range not.Held {
+	for _, h := range tickets.Held {
 		t.pool.PutBack(h.Ticket, now, h.Until, false)
 	}
 }

@@ -13,14 +13,14 @@ import (
 // does only what takes time, not calls, to become due: it removes tickets and backfills that have expired, and counts
 // the others.
 type userTerm struct {
-	store     userStore
-	queue     string
-	sweeper   *sweeper
-	metrics   Metrics
-	sweeping  *outage.Outage
-	tending   *outage.Outage
-	every     time.Duration
-	idleAfter time.Duration
+	store       userStore
+	queue       string
+	sweeper     *sweeper
+	metrics     Metrics
+	sweeping    *outage.Outage
+	maintaining *outage.Outage
+	every       time.Duration
+	idleAfter   time.Duration
 }
 
 // userStore is the part of the store that a userTerm uses.
@@ -36,9 +36,9 @@ func newUserTerm(d *director) *userTerm {
 	s.out = nil
 	return &userTerm{
 		store: d.Store, queue: d.Definition.Name, sweeper: s, metrics: d.metrics, idleAfter: d.IdleAfter,
-		every:    min(s.every, d.Definition.BackfillTTL.Std()/4),
-		sweeping: outage.New(d.log, "cannot take expired tickets out of the queue"),
-		tending:  outage.New(d.log, "cannot tend the queue"),
+		every:       min(s.every, d.Definition.BackfillTTL.Std()/4),
+		sweeping:    outage.New(d.log, "cannot take expired tickets out of the queue"),
+		maintaining: outage.New(d.log, "cannot tend the queue"),
 	}
 }
 
@@ -48,8 +48,8 @@ func (t *userTerm) run(ctx context.Context) error {
 	defer t.metrics.Tickets(0, 0)
 	for busy := time.Now(); time.Since(busy) < t.idleAfter; {
 		t.sweeper.sweep(ctx, t.sweeping)
-		empty, err := t.tend(ctx)
-		t.tending.Report(ctx, err)
+		empty, err := t.maintain(ctx)
+		t.maintaining.Report(ctx, err)
 		if err != nil || !empty {
 			busy = time.Now()
 		}
@@ -60,13 +60,13 @@ func (t *userTerm) run(ctx context.Context) error {
 	return nil
 }
 
-// expireAtOnce is the largest number of backfills that tend removes.
-const expireAtOnce = 1000
+// expireLimit is the largest number of backfills that maintain removes.
+const expireLimit = 1000
 
-// tend removes backfills that have expired, and the changes of the queue, which nobody reads, and counts its tickets and
-// backfills. It reports whether the queue is empty.
-func (t *userTerm) tend(ctx context.Context) (empty bool, err error) {
-	removed, err := t.store.ExpireBackfills(ctx, t.queue, expireAtOnce)
+// maintain removes backfills that have expired, and the changes of the queue, which nobody reads, and counts its
+// tickets and backfills. It reports whether the queue is empty.
+func (t *userTerm) maintain(ctx context.Context) (empty bool, err error) {
+	removed, err := t.store.ExpireBackfills(ctx, t.queue, expireLimit)
 	t.metrics.BackfillsExpired(removed)
 	if err != nil {
 		return false, err

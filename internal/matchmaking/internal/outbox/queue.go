@@ -26,11 +26,11 @@ const (
 
 // Queue is a relay's part for one queue. Offer may be called by many goroutines, Run by one.
 type Queue struct {
-	relay   *Relay
-	name    string
-	metrics Metrics
-	more    chan struct{} // buffered (capacity 1): the outbox has further entries, and there is room
-	active  chan struct{} // buffered (capacity 1): matches were assigned
+	relay    *Relay
+	name     string
+	metrics  Metrics
+	readMore chan struct{} // buffered (capacity 1): the outbox has further entries, and there is room
+	active   chan struct{} // buffered (capacity 1): matches were assigned
 
 	mu      sync.Mutex
 	failing map[string]retry // by entry
@@ -44,7 +44,7 @@ type retry struct {
 
 // Queue returns the relay's part for a queue.
 func (r *Relay) Queue(name string, m Metrics) *Queue {
-	return &Queue{relay: r, name: name, metrics: m, more: make(chan struct{}, 1), active: make(chan struct{}, 1),
+	return &Queue{relay: r, name: name, metrics: m, readMore: make(chan struct{}, 1), active: make(chan struct{}, 1),
 		failing: map[string]retry{}}
 }
 
@@ -69,24 +69,24 @@ func (q *Queue) wasActive() bool {
 // as soon as there is room. directed reports whether this server directs the queue.
 func (q *Queue) Run(ctx context.Context, directed func() bool) {
 	failing := outage.New(q.relay.log.With("queue", q.name), "cannot relay the outbox")
-	timer := time.NewTimer(pace.Jitter(q.relay.o.Age))
+	timer := time.NewTimer(pace.Jitter(q.relay.options.Age))
 	defer timer.Stop()
-	var stir <-chan struct{} // active, during quiet passes
-	empty := 0               // consecutive passes without entries and without new matches
+	var matchesAssigned <-chan struct{} // active, during quiet passes
+	empty := 0                          // consecutive passes without entries and without new matches
 	for {
-		age := q.relay.o.Age
+		age := q.relay.options.Age
 		select {
 		case <-timer.C:
-		case <-q.more:
+		case <-q.readMore:
 			age = 0
-		case <-stir:
-			stir, empty = nil, 0
-			timer.Reset(pace.Jitter(q.relay.o.Age))
+		case <-matchesAssigned:
+			matchesAssigned, empty = nil, 0
+			timer.Reset(pace.Jitter(q.relay.options.Age))
 			continue
 		case <-ctx.Done():
 			return
 		}
-		wait := q.relay.o.Age
+		wait := q.relay.options.Age
 		if !directed() {
 			wait *= backstopOthers
 			age = wait
@@ -96,8 +96,8 @@ func (q *Queue) Run(ctx context.Context, directed func() bool) {
 		if empty++; found > 0 || err != nil || q.wasActive() {
 			empty = 0
 		}
-		if stir = nil; empty >= backstopOthers {
-			stir, wait = q.active, q.relay.o.Age*backstopOthers
+		if matchesAssigned = nil; empty >= backstopOthers {
+			matchesAssigned, wait = q.active, q.relay.options.Age*backstopOthers
 		}
 		timer.Reset(pace.Jitter(wait))
 	}
@@ -107,13 +107,13 @@ func (q *Queue) Run(ctx context.Context, directed func() bool) {
 func (q *Queue) pass(ctx context.Context, age time.Duration) (found int, err error) {
 	failing, pending := q.failures(), q.relay.pendingOf(q.name)
 	limit := readBatch + failing + len(pending)
-	entries, err := q.relay.o.Store.Outgoing(ctx, q.name, age, limit)
+	entries, err := q.relay.options.Store.Outgoing(ctx, q.name, age, limit)
 	if err != nil {
 		return 0, fmt.Errorf("read the outbox: %w", err)
 	}
 	q.relay.offer(q, q.due(entries, pending))
 	if len(entries) == limit && failing < maxHeld {
-		q.relay.leave(q)
+		q.relay.scheduleRead(q)
 	}
 	return len(entries), nil
 }
@@ -139,7 +139,7 @@ func (q *Queue) due(entries []matchmaking.OutboxEntry, pending map[string]bool) 
 	}
 	// An entry without a retry for that long is no longer in the outbox.
 	maps.DeleteFunc(q.failing,
-		func(_ string, f retry) bool { return now.Sub(f.at) > backstopOthers*backstopOthers*q.relay.o.Age })
+		func(_ string, f retry) bool { return now.Sub(f.at) > backstopOthers*backstopOthers*q.relay.options.Age })
 	return due
 }
 
@@ -172,11 +172,11 @@ func (q *Queue) failed(ctx context.Context, d *delivery, err error) {
 	q.failing[d.Entry] = f
 }
 
-// drops reports whether an entry is dropped: it can never be published, and its channel must have expired.
-func (q *Queue) drops(ctx context.Context, d *delivery, err error) bool {
+// isUndeliverable reports whether an entry is dropped: it can never be published, and its channel must have expired.
+func (q *Queue) isUndeliverable(ctx context.Context, d *delivery, err error) bool {
 	var clientErr *fault.Error
 	if !errors.As(err, &clientErr) || (clientErr.Kind != fault.Invalid && clientErr.Kind != fault.TooLarge) ||
-		d.age(time.Now()) < q.relay.o.Keep {
+		d.age(time.Now()) < q.relay.options.Keep {
 		return false
 	}
 	q.relay.log.ErrorContext(ctx, "dropped an assignment that cannot be published", "queue", q.name, "ticket",

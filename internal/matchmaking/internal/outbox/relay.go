@@ -82,7 +82,7 @@ func (d *delivery) age(now time.Time) time.Duration { return d.Age + now.Sub(d.r
 // published, and its message ID makes a repetition harmless. So no assignment is lost or received twice, wherever a
 // relay fails. Run and Close are called once each, the other methods by many goroutines, until Close.
 type Relay struct {
-	o         Options
+	options   Options
 	log       *slog.Logger
 	published chan []key
 
@@ -91,15 +91,15 @@ type Relay struct {
 	held    []delivery      // not yet taken by a publisher
 	pending map[key]int     // held or taken, and neither removed nor failed: the sizes of their contents
 	bytes   int             // total of all pending entries
-	behind  map[*Queue]bool // queues whose outboxes have further entries
+	unread  map[*Queue]bool // queues whose outboxes have further entries
 	closed  bool
 }
 
 // New returns a relay.
 func New(o Options) *Relay {
 	r := &Relay{
-		o: o, log: o.Logger, published: make(chan []key, publishers),
-		pending: map[key]int{}, behind: map[*Queue]bool{},
+		options: o, log: o.Logger, published: make(chan []key, publishers),
+		pending: map[key]int{}, unread: map[*Queue]bool{},
 	}
 	r.arrived = sync.NewCond(&r.mu)
 	return r
@@ -116,7 +116,7 @@ func (r *Relay) offer(q *Queue, entries []matchmaking.OutboxEntry) {
 			continue
 		}
 		if len(r.pending) >= maxHeld || r.bytes >= heldBytes {
-			r.behind[q] = true
+			r.unread[q] = true
 			break
 		}
 		r.pending[d.key()] = len(e.Content)
@@ -128,8 +128,9 @@ func (r *Relay) offer(q *Queue, entries []matchmaking.OutboxEntry) {
 	}
 }
 
-// take moves held assignments to batch, up to its limits. It waits if nothing is held, and returns nothing after Close.
-func (r *Relay) take(batch []delivery) []delivery {
+// nextBatch moves held assignments to batch, up to its limits. It waits if nothing is held, and returns nothing after
+// Close.
+func (r *Relay) nextBatch(batch []delivery) []delivery {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for len(r.held) == 0 && !r.closed {
@@ -155,15 +156,15 @@ func (r *Relay) forget(keys []key) {
 		r.bytes -= r.pending[k]
 		delete(r.pending, k)
 	}
-	r.readOn()
+	r.triggerReads()
 }
 
-// leave schedules a read of a queue's outbox, which has further entries, for when enough room is free.
-func (r *Relay) leave(q *Queue) {
+// scheduleRead schedules a read of a queue's outbox, which has further entries, for when enough room is free.
+func (r *Relay) scheduleRead(q *Queue) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.behind[q] = true
-	r.readOn()
+	r.unread[q] = true
+	r.triggerReads()
 }
 
 // pendingOf returns the pending entries of a queue's outbox.
@@ -179,14 +180,14 @@ func (r *Relay) pendingOf(queue string) map[string]bool {
 	return pending
 }
 
-// readOn triggers reads of the outboxes with further entries if enough room is free. The lock is held.
-func (r *Relay) readOn() {
+// triggerReads triggers reads of the outboxes with further entries if enough room is free. The lock is held.
+func (r *Relay) triggerReads() {
 	if len(r.pending) > maxHeld/2 || r.bytes > heldBytes/2 {
 		return
 	}
-	for q := range r.behind {
-		delete(r.behind, q)
-		pace.Signal(q.more)
+	for q := range r.unread {
+		delete(r.unread, q)
+		pace.Signal(q.readMore)
 	}
 }
 
@@ -215,7 +216,7 @@ func (r *Relay) publish(ctx context.Context) {
 	batch, entries := make([]delivery, 0, maxBatch), make([]matchmaking.OutboxEntry, 0, maxBatch)
 	for {
 		clear(batch)
-		if batch = r.take(batch[:0]); len(batch) == 0 {
+		if batch = r.nextBatch(batch[:0]); len(batch) == 0 {
 			return
 		}
 		entries = entries[:0]
@@ -223,7 +224,7 @@ func (r *Relay) publish(ctx context.Context) {
 			entries = append(entries, batch[i].OutboxEntry)
 		}
 		limited, cancel := context.WithTimeout(ctx, publishTime)
-		errs := r.o.Publisher.Publish(limited, entries)
+		errs := r.options.Publisher.Publish(limited, entries)
 		cancel()
 		r.settle(ctx, batch, errs)
 	}
@@ -243,7 +244,7 @@ func (r *Relay) settle(ctx context.Context, batch []delivery, errs []error) {
 		case err == nil:
 			d.queue.published(d.Entry, d.age(now))
 			done = append(done, d.key())
-		case errors.Is(err, errReassigned), d.queue.drops(ctx, d, err):
+		case errors.Is(err, errReassigned), d.queue.isUndeliverable(ctx, d, err):
 			done = append(done, d.key())
 		default:
 			d.queue.failed(ctx, d, err)
@@ -274,24 +275,25 @@ func (r *Relay) publishLater(ctx context.Context, d *delivery) error {
 	}
 	later := d.OutboxEntry // the channel was lost, and began a new life for the same ticket
 	later.Epoch = owner.Epoch
-	return r.o.Publisher.Publish(ctx, []matchmaking.OutboxEntry{later})[0]
+	return r.options.Publisher.Publish(ctx, []matchmaking.OutboxEntry{later})[0]
 }
 
 // currentOwner returns the owner of a ticket's ID, and reports whether the ID belongs to another ticket. While the
 // ticket exists, no other ticket of its queue can have its ID.
 func (r *Relay) currentOwner(ctx context.Context, d *delivery) (owner matchmaking.Owner, reassigned bool, err error) {
-	owner, err = r.o.Lookup.Owner(ctx, d.TicketID)
+	owner, err = r.options.Lookup.Owner(ctx, d.TicketID)
 	if err != nil || owner.Queue != d.queue.name {
 		return owner, err == nil, err
 	}
-	t, err := r.o.Store.Ticket(ctx, d.queue.name, d.TicketID)
+	t, err := r.options.Store.Ticket(ctx, d.queue.name, d.TicketID)
 	if errors.Is(err, matchmaking.ErrNoTicket) {
 		return owner, true, nil
 	}
 	if err != nil || t.Epoch != d.Epoch {
 		return owner, err == nil, err
 	}
-	states, err := r.o.Store.States(ctx, d.queue.name, []string{d.TicketID}) // Ticket may have read a replica that lags
+	// Ticket may have read a replica that lags
+	states, err := r.options.Store.States(ctx, d.queue.name, []string{d.TicketID})
 	return owner, err == nil && !states[0].Created.Equal(t.CreateTime), err
 }
 
@@ -339,7 +341,7 @@ func (r *Relay) removePublished(ctx context.Context) {
 
 // remove removes published entries of one queue. If that fails, the backstop finds them and publishes them again.
 func (r *Relay) remove(ctx context.Context, queue string, entries []string) {
-	err := r.o.Store.Delivered(ctx, queue, entries)
+	err := r.options.Store.Delivered(ctx, queue, entries)
 	if err != nil && ctx.Err() == nil {
 		r.log.DebugContext(ctx, "cannot remove published assignments from the outbox", "queue", queue, "entries",
 			len(entries), "error", err)

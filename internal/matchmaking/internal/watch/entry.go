@@ -8,14 +8,14 @@ type entry struct {
 	id          string
 	created     int64         // of the ticket, in µs; 0: unknown before the first read
 	done        chan struct{} // closed when end is final
-	end         *end          // before done is closed: notifications received while created was unknown; nil: none
+	result      *result       // before done is closed: notifications received while created was unknown; nil: none
 	prev, next  *entry        // further entries with the same ID
 	fresh       bool          // it is among the feed's fresh entries
 	removed     bool          // removed from the feed
 }
 
-// end is the result of a wait.
-type end struct {
+// result is the result of a wait.
+type result struct {
 	created int64  // of the ticket
 	content string // an assignment as JSON
 	read    bool   // content comes from a read, not a notification

@@ -14,7 +14,7 @@ import (
 // feed holds the waits of one queue. Its run owns the only goroutine. All fields except the first ones are guarded by
 // Watches' lock.
 type feed struct {
-	all     *Watches
+	watches *Watches
 	queue   string
 	started time.Time
 	wake    chan struct{} // buffered (capacity 1): run has work
@@ -36,13 +36,13 @@ type feed struct {
 }
 
 func newFeed(w *Watches, queue string) *feed {
-	return &feed{all: w, queue: queue, started: time.Now(), wake: make(chan struct{}, 1), waits: map[string]*entry{},
+	return &feed{watches: w, queue: queue, started: time.Now(), wake: make(chan struct{}, 1), waits: map[string]*entry{},
 		holds: map[string][]chan struct{}{}, notes: newNotes(w)}
 }
 
 // run listens and reads until ctx ends or the feed had no waits for linger.
 func (f *feed) run(ctx context.Context) {
-	stop := f.all.store.ListenAssigned(f.queue, matchmaking.AssignedListener{
+	stop := f.watches.store.ListenAssigned(f.queue, matchmaking.AssignedListener{
 		Confirmed: f.confirm, Ended: f.ended, Interrupted: f.interrupt,
 	})
 	defer stop()
@@ -64,12 +64,12 @@ func (f *feed) run(ctx context.Context) {
 
 // step returns the tickets to read now, and the maximum time until its next call; 0: the feed has ended.
 func (f *feed) step() (batch []*entry, wait time.Duration) {
-	f.all.mu.Lock()
-	defer f.all.mu.Unlock()
+	f.watches.mu.Lock()
+	defer f.watches.mu.Unlock()
 	now := time.Now()
 	if f.users == 0 && now.Sub(f.idleSince) >= linger {
 		f.notes.clear()
-		delete(f.all.feeds, f.queue)
+		delete(f.watches.feeds, f.queue)
 		return nil, 0
 	}
 	if f.rereadAll {
@@ -83,7 +83,7 @@ func (f *feed) step() (batch []*entry, wait time.Duration) {
 	}
 	if f.planned == nil && !now.Before(f.resume) {
 		if f.planned = f.agenda.Take(now, readBatch); f.planned != nil {
-			f.dueAt = now.Add(f.all.limit.ReserveN(now, len(f.planned)+callCost).DelayFrom(now))
+			f.dueAt = now.Add(f.watches.limit.ReserveN(now, len(f.planned)+callCost).DelayFrom(now))
 		}
 	}
 	if f.planned != nil && !now.Before(f.dueAt) {
@@ -141,13 +141,13 @@ func (f *feed) read(ctx context.Context, batch []*entry) {
 	for i, e := range batch {
 		ids[i] = e.id
 	}
-	states, err := f.all.store.States(ctx, f.queue, ids)
+	states, err := f.watches.store.States(ctx, f.queue, ids)
 	if ctx.Err() != nil {
 		return
 	}
-	f.all.failing.Report(ctx, err)
-	f.all.mu.Lock()
-	defer f.all.mu.Unlock()
+	f.watches.failing.Report(ctx, err)
+	f.watches.mu.Lock()
+	defer f.watches.mu.Unlock()
 	now := time.Now()
 	for i, e := range batch {
 		switch {
@@ -155,7 +155,7 @@ func (f *feed) read(ctx context.Context, batch []*entry) {
 		case err == nil:
 			f.apply(e, &states[i], now)
 		case e.created == 0:
-			f.decide(e, &end{err: err})
+			f.complete(e, &result{err: err})
 		default:
 			f.resume = now.Add(retryAfter)
 			f.plan(e, f.resume)
@@ -166,14 +166,14 @@ func (f *feed) read(ctx context.Context, batch []*entry) {
 // apply applies the state that was read of a ticket.
 func (f *feed) apply(e *entry, s *matchmaking.TicketState, now time.Time) {
 	created := s.Created.UnixMicro()
-	early := e.end
-	e.end = nil
+	early := e.result
+	e.result = nil
 	switch {
 	case s.Created.IsZero(), e.created != 0 && created != e.created:
-		f.decide(e, &end{err: matchmaking.ErrNoTicket})
+		f.complete(e, &result{err: matchmaking.ErrNoTicket})
 		return
 	case s.Content != "":
-		f.decide(e, &end{content: s.Content, read: true})
+		f.complete(e, &result{content: s.Content, read: true})
 		return
 	}
 	e.created = created
@@ -184,49 +184,49 @@ func (f *feed) apply(e *entry, s *matchmaking.TicketState, now time.Time) {
 }
 
 // notify applies a notification to an entry with the ticket's ID.
-func (f *feed) notify(e *entry, n *end) {
+func (f *feed) notify(e *entry, n *result) {
 	switch {
 	case e.created == 0:
-		if e.end == nil || e.end.created < n.created {
-			e.end = n
+		if e.result == nil || e.result.created < n.created {
+			e.result = n
 		}
 	case n.created < e.created: // of an earlier ticket
 	case n.created > e.created, n.err == nil && n.content == "":
 		f.refresh(e)
 	default:
-		f.decide(e, n)
+		f.complete(e, n)
 	}
 }
 
 // confirm handles the confirmation of the subscription: no notification is lost from now on.
 func (f *feed) confirm() {
-	f.all.mu.Lock()
-	defer f.all.mu.Unlock()
+	f.watches.mu.Lock()
+	defer f.watches.mu.Unlock()
 	f.confirmed, f.ready, f.rereadAll = true, true, true // a read in progress is repeated too
 	pace.Signal(f.wake)
 }
 
 // interrupt handles an interruption: notifications may be lost.
 func (f *feed) interrupt() {
-	f.all.mu.Lock()
-	defer f.all.mu.Unlock()
+	f.watches.mu.Lock()
+	defer f.watches.mu.Unlock()
 	f.confirmed = false
 	f.notes.clear()
 }
 
 // ended handles a notification about a ticket.
 func (f *feed) ended(t matchmaking.TicketEnd) {
-	f.all.mu.Lock()
-	defer f.all.mu.Unlock()
-	if t.Gone {
-		f.removed(t.ID)
+	f.watches.mu.Lock()
+	defer f.watches.mu.Unlock()
+	if t.Removed {
+		f.endHolds(t.ID)
 	}
 	e := f.waits[t.ID]
 	if e == nil && !f.notes.has(t.ID) {
 		return
 	}
-	n := &end{created: t.Created.UnixMicro(), content: t.Content}
-	if t.Gone {
+	n := &result{created: t.Created.UnixMicro(), content: t.Content}
+	if t.Removed {
 		n.err = matchmaking.ErrNoTicket
 	}
 	for e != nil {
@@ -235,22 +235,22 @@ func (f *feed) ended(t matchmaking.TicketEnd) {
 		e = next
 	}
 	if f.notes.has(t.ID) {
-		f.notes.record(t.ID, &end{created: n.created, content: strings.Clone(n.content), err: n.err})
+		f.notes.record(t.ID, &result{created: n.created, content: strings.Clone(n.content), err: n.err})
 	}
 }
 
 // join returns an entry for a ticket, which needs no read if the ticket is noted.
 func (f *feed) join(id string) *entry {
-	n := f.notes.take(id)
+	n := f.notes.remove(id)
 	if n == nil || n.created == 0 {
 		return f.add(id)
 	}
-	if n.end != nil && (n.end.err != nil || n.end.content != "") {
-		return &entry{id: id, done: closed, end: n.end, removed: true}
+	if n.result != nil && (n.result.err != nil || n.result.content != "") {
+		return &entry{id: id, done: closed, result: n.result, removed: true}
 	}
 	e := f.link(id)
 	e.created = n.created
-	if n.end != nil {
+	if n.result != nil {
 		f.refresh(e)
 		return e
 	}
@@ -261,7 +261,7 @@ func (f *feed) join(id string) *entry {
 // due returns the time of a ticket's next read if nothing happens: the expected end of its life, or the backstop.
 func (f *feed) due(expires time.Time) time.Time {
 	after := min(expires.Sub(f.started), time.Since(f.started)+pace.Jitter(backstop))
-	return f.started.Add(after.Truncate(together) + together)
+	return f.started.Add(after.Truncate(readGranularity) + readGranularity)
 }
 
 // plan schedules a later read of a ticket.
@@ -303,10 +303,10 @@ func (f *feed) refresh(e *entry) {
 	}
 }
 
-// decide ends a wait.
-func (f *feed) decide(e *entry, with *end) {
+// complete ends a wait.
+func (f *feed) complete(e *entry, with *result) {
 	f.remove(e)
-	e.end = with
+	e.result = with
 	close(e.done)
 }
 

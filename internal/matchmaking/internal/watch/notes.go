@@ -17,9 +17,9 @@ const (
 
 // notes are the tickets that this server creates, ordered by the end of their notes. They are guarded by Watches' lock.
 type notes struct {
-	all    *Watches
-	byID   map[string]*note
-	oldest []*note
+	watches *Watches
+	byID    map[string]*note
+	oldest  []*note
 }
 
 // note is a ticket that this server creates.
@@ -28,16 +28,16 @@ type note struct {
 	created int64     // in µs; 0: not yet known
 	expires time.Time // approximate end of the ticket's life
 	until   time.Time // the end of the note
-	end     *end      // the notification; nil: none
+	result  *result   // the notification; nil: none
 	bytes   int       // of noteBytes; 0: removed from notes
 }
 
-func newNotes(w *Watches) notes { return notes{all: w, byID: map[string]*note{}} }
+func newNotes(w *Watches) notes { return notes{watches: w, byID: map[string]*note{}} }
 
 // Expectation is a ticket that is being created.
 type Expectation struct {
-	all  *Watches
-	note *note
+	watches *Watches
+	note    *note
 }
 
 // Expect notes a ticket that this server is about to create, if a wait for it can then omit the read. Call Created
@@ -57,7 +57,7 @@ func (w *Watches) Expect(queue, id string) Expectation {
 	if f.notes.oldest = append(f.notes.oldest, n); len(f.notes.oldest) == 1 {
 		pace.Signal(f.wake)
 	}
-	return Expectation{all: w, note: n}
+	return Expectation{watches: w, note: n}
 }
 
 // Created completes the note of a created ticket.
@@ -65,27 +65,27 @@ func (x Expectation) Created(t *matchmaking.Ticket) {
 	if x.note == nil {
 		return
 	}
-	x.all.mu.Lock()
-	defer x.all.mu.Unlock()
+	x.watches.mu.Lock()
+	defer x.watches.mu.Unlock()
 	x.note.created, x.note.expires = t.CreateTime.UnixMicro(), time.Now().Add(t.TTL)
 }
 
 func (s *notes) has(id string) bool { return s.byID[id] != nil }
 
 // record records a notification about a noted ticket.
-func (s *notes) record(id string, e *end) {
+func (s *notes) record(id string, e *result) {
 	n := s.byID[id]
-	if s.all.noteBytes+len(e.content) > maxNoteBytes {
+	if s.watches.noteBytes+len(e.content) > maxNoteBytes {
 		s.drop(n)
 		return
 	}
 	n.bytes += len(e.content)
-	s.all.noteBytes += len(e.content)
-	n.end = e
+	s.watches.noteBytes += len(e.content)
+	n.result = e
 }
 
-// take removes and returns the note of a ticket; nil: no note.
-func (s *notes) take(id string) *note {
+// remove removes and returns the note of a ticket; nil: no note.
+func (s *notes) remove(id string) *note {
 	n := s.byID[id]
 	if n == nil {
 		return nil
@@ -97,8 +97,8 @@ func (s *notes) take(id string) *note {
 
 // drop removes a note. It stays in oldest until its end, without the assignment.
 func (s *notes) drop(n *note) {
-	s.all.noteBytes -= n.bytes
-	n.bytes, n.end = 0, nil
+	s.watches.noteBytes -= n.bytes
+	n.bytes, n.result = 0, nil
 	delete(s.byID, n.id)
 }
 

@@ -35,8 +35,8 @@ const (
 	readRate  = 20_000
 	readBurst = 5_000
 	callCost  = 25
-	// together is the granularity of the times of repeated reads, so that many are made in one call.
-	together = 250 * time.Millisecond
+	// readGranularity is the granularity of the times of repeated reads, so that many are made in one call.
+	readGranularity = 250 * time.Millisecond
 	// retryAfter is the pause of a feed after a failed repeated read.
 	retryAfter = time.Second
 )
@@ -104,7 +104,7 @@ func (w *Watches) takeStarting() []*feed {
 // the ticket fails.
 func (w *Watches) Await(ctx context.Context, queue, id string) (*matchmaking.Assignment, error) {
 	f, e := w.join(queue, id)
-	defer func() { w.end(f, e) }()
+	defer func() { w.endWait(f, e) }()
 	for {
 		select {
 		case <-e.done:
@@ -113,15 +113,15 @@ func (w *Watches) Await(ctx context.Context, queue, id string) (*matchmaking.Ass
 		case <-w.drained.Begun():
 			return nil, ErrEnded
 		}
-		if e.end.err != nil {
-			return nil, e.end.err
+		if e.result.err != nil {
+			return nil, e.result.err
 		}
 		a := new(matchmaking.Assignment)
-		err := json.Unmarshal([]byte(e.end.content), a)
+		err := json.Unmarshal([]byte(e.result.content), a)
 		if err == nil && a.TicketID == id {
 			return a, nil
 		}
-		if e.end.read {
+		if e.result.read {
 			return nil, fmt.Errorf("the stored assignment of ticket %s can't be read: %w", id,
 				errors.Join(err, errForeign))
 		}
@@ -135,12 +135,13 @@ var errForeign = errors.New("it isn't the ticket's")
 func (w *Watches) join(queue, id string) (*feed, *entry) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	f := w.use(queue)
+	f := w.acquireFeed(queue)
 	return f, f.join(id)
 }
 
-// use returns the feed of a queue, which it starts if needed. The caller holds the lock, and must call leave.
-func (w *Watches) use(queue string) *feed {
+// acquireFeed returns the feed of a queue, which it starts if needed. The caller holds the lock, and must call
+// releaseFeed.
+func (w *Watches) acquireFeed(queue string) *feed {
 	f := w.feeds[queue]
 	if f == nil {
 		f = newFeed(w, queue)
@@ -152,20 +153,20 @@ func (w *Watches) use(queue string) *feed {
 	return f
 }
 
-// leave ends a use of a feed. The caller holds the lock.
-func (w *Watches) leave(f *feed) {
+// releaseFeed ends a use of a feed. The caller holds the lock.
+func (w *Watches) releaseFeed(f *feed) {
 	if f.users--; f.users == 0 {
 		f.idleSince = time.Now()
 		pace.Signal(f.wake)
 	}
 }
 
-// end ends a wait, and its use of the feed.
-func (w *Watches) end(f *feed, e *entry) {
+// endWait ends a wait, and its use of the feed.
+func (w *Watches) endWait(f *feed, e *entry) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	f.remove(e)
-	w.leave(f)
+	w.releaseFeed(f)
 }
 
 // rejoin returns a new entry whose ticket is to be read.
@@ -187,13 +188,13 @@ func (w *Watches) Count() (waits, feeds int) {
 
 // AwaitRemoved returns nil after a notification that a ticket of a queue was removed, or when enough receives. A
 // notification can be lost, or be about an earlier ticket with the ID. Errors: ErrEnded, and that of ctx.
-func (w *Watches) AwaitRemoved(ctx context.Context, queue, id string, enough <-chan time.Time) error {
-	f, removed := w.hold(queue, id)
-	defer w.release(f, id, removed)
+func (w *Watches) AwaitRemoved(ctx context.Context, queue, id string, timeout <-chan time.Time) error {
+	f, removed := w.addHold(queue, id)
+	defer w.removeHold(f, id, removed)
 	select {
 	case <-removed:
 		return nil
-	case <-enough:
+	case <-timeout:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
@@ -202,20 +203,20 @@ func (w *Watches) AwaitRemoved(ctx context.Context, queue, id string, enough <-c
 	}
 }
 
-// hold returns a channel of a feed that is closed when a ticket is removed.
-func (w *Watches) hold(queue, id string) (*feed, chan struct{}) {
+// addHold returns a channel of a feed that is closed when a ticket is removed.
+func (w *Watches) addHold(queue, id string) (*feed, chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	f, removed := w.use(queue), make(chan struct{})
+	f, removed := w.acquireFeed(queue), make(chan struct{})
 	f.holds[id] = append(f.holds[id], removed)
 	return f, removed
 }
 
-// release ends one hold, and its use of the feed.
-func (w *Watches) release(f *feed, id string, removed chan struct{}) {
+// removeHold ends one hold, and its use of the feed.
+func (w *Watches) removeHold(f *feed, id string, removed chan struct{}) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.leave(f)
+	w.releaseFeed(f)
 	rest := slices.DeleteFunc(f.holds[id], func(c chan struct{}) bool { return c == removed })
 	if len(rest) == 0 {
 		delete(f.holds, id)
@@ -224,8 +225,8 @@ func (w *Watches) release(f *feed, id string, removed chan struct{}) {
 	f.holds[id] = rest
 }
 
-// removed ends all holds of a ticket. The caller holds Watches' lock.
-func (f *feed) removed(id string) {
+// endHolds ends all holds of a ticket. The caller holds Watches' lock.
+func (f *feed) endHolds(id string) {
 	for _, removed := range f.holds[id] {
 		close(removed)
 	}

@@ -170,7 +170,7 @@ func (s *scene) await(ids ...string) (waits []*wait) {
 	return waits
 }
 
-func (s *scene) one(id string) *wait { return s.await(id)[0] }
+func (s *scene) single(id string) *wait { return s.await(id)[0] }
 
 func (w *wait) waits(t *testing.T) {
 	t.Helper()
@@ -210,9 +210,9 @@ func TestAwait(t *testing.T) {
 		waits[2].waits(t)
 		_, read := s.store.taken()
 		require.Equal(t, 4, read)
-		s.one("a").gets(t, "m1")
-		s.one("none").fails(t, matchmaking.ErrNoTicket)
-		s.store.listener().Ended(matchmaking.TicketEnd{ID: "b", Created: s.made, Gone: true})
+		s.single("a").gets(t, "m1")
+		s.single("none").fails(t, matchmaking.ErrNoTicket)
+		s.store.listener().Ended(matchmaking.TicketEnd{ID: "b", Created: s.made, Removed: true})
 		waits[2].fails(t, matchmaking.ErrNoTicket)
 		_, read = s.store.taken()
 		require.Equal(t, 2, read)
@@ -231,7 +231,7 @@ func TestReadsAreGrouped(t *testing.T) {
 		}
 		s.store.create(s.made, time.Hour, ids...)
 		s.store.set(func() { s.store.reading = func() { <-time.After(time.Millisecond) } })
-		s.one("a")
+		s.single("a")
 		s.await(ids...)
 		<-time.After(10 * time.Millisecond)
 		reads, read := s.store.taken()
@@ -245,19 +245,19 @@ func TestLives(t *testing.T) {
 	t.Parallel()
 	earlier, later := -time.Minute, time.Minute
 	for name, c := range map[string]struct {
-		during bool // the notification during the read
-		at     time.Duration
-		gone   bool
-		then   func(s *scene) // the state at the second read
-		want   error
-		match  string
+		during  bool // the notification during the read
+		at      time.Duration
+		removed bool
+		then    func(s *scene) // the state at the second read
+		want    error
+		match   string
 	}{
 		"an earlier life's assignment":           {at: earlier},
-		"an earlier life's end":                  {at: earlier, gone: true},
+		"an earlier life's end":                  {at: earlier, removed: true},
 		"an earlier life's, during the read":     {during: true, at: earlier},
-		"an earlier life's end, during the read": {during: true, at: earlier, gone: true},
+		"an earlier life's end, during the read": {during: true, at: earlier, removed: true},
 		"its own, during the read":               {during: true, match: "m"},
-		"its end, during the read":               {during: true, gone: true, want: matchmaking.ErrNoTicket},
+		"its end, during the read":               {during: true, removed: true, want: matchmaking.ErrNoTicket},
 		"a later life's, and the ticket waits":   {at: later},
 		"a later life's, and the ticket has ended": {at: later,
 			then: func(s *scene) { s.store.create(s.made.Add(later), 0, "a") }, want: matchmaking.ErrNoTicket},
@@ -267,8 +267,8 @@ func TestLives(t *testing.T) {
 			t.Parallel()
 			play(t, func(t *testing.T, s *scene) {
 				notify := func() {
-					e := matchmaking.TicketEnd{ID: "a", Created: s.made.Add(c.at), Gone: c.gone}
-					if !c.gone {
+					e := matchmaking.TicketEnd{ID: "a", Created: s.made.Add(c.at), Removed: c.removed}
+					if !c.removed {
 						e.Content = `{"ticketId":"a","matchId":"m"}`
 					}
 					s.store.listener().Ended(e)
@@ -276,7 +276,7 @@ func TestLives(t *testing.T) {
 				if c.during {
 					s.store.set(func() { s.store.reading = sync.OnceFunc(notify) })
 				}
-				w := s.one("a")
+				w := s.single("a")
 				if !c.during {
 					if c.then != nil {
 						c.then(s)
@@ -302,7 +302,7 @@ func TestLives(t *testing.T) {
 // TestDoubt: the assignment is found by a read after any loss of notifications.
 func TestDoubt(t *testing.T) {
 	t.Parallel()
-	for name, doubt := range map[string]func(s *scene, e matchmaking.TicketEnd){
+	for name, interrupt := range map[string]func(s *scene, e matchmaking.TicketEnd){
 		"an interruption": func(s *scene, _ matchmaking.TicketEnd) {
 			s.store.listener().Interrupted()
 			s.store.listener().Confirmed()
@@ -329,7 +329,7 @@ func TestDoubt(t *testing.T) {
 				})
 			})
 			from := time.Now()
-			s.one("late").gets(s.t, "m2")
+			s.single("late").gets(s.t, "m2")
 			require.Less(s.t, time.Since(from), time.Second)
 		},
 		"an assignment that is not on replicas": func(s *scene, e matchmaking.TicketEnd) {
@@ -344,10 +344,10 @@ func TestDoubt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			play(t, func(t *testing.T, s *scene) {
-				w, other := s.one("a"), s.one("b")
+				w, other := s.single("a"), s.single("b")
 				e := s.store.assign("a", "m1")
 				from := time.Now()
-				doubt(s, e)
+				interrupt(s, e)
 				w.gets(t, "m1")
 				require.Less(t, time.Since(from), time.Minute)
 				if name != "nothing at all" {
@@ -364,7 +364,7 @@ func TestUnreadableAssignment(t *testing.T) {
 	t.Parallel()
 	play(t, func(t *testing.T, s *scene) {
 		s.store.set(func() { s.store.tickets["a"] = matchmaking.TicketState{Created: s.made, Content: "{"} })
-		w := s.one("a")
+		w := s.single("a")
 		<-w.ended
 		require.ErrorContains(t, w.err, "can't be read")
 	})
@@ -375,11 +375,11 @@ func TestExpiry(t *testing.T) {
 	t.Parallel()
 	play(t, func(t *testing.T, s *scene) {
 		s.store.create(s.made, 10*time.Second, "a")
-		w, other := s.one("a"), s.one("b")
+		w, other := s.single("a"), s.single("b")
 		from := time.Now()
 		s.store.set(func() { s.store.reading = func() { time.AfterFunc(time.Second, func() { s.store.remove("a") }) } })
 		w.fails(t, matchmaking.ErrNoTicket)
-		require.InDelta(t, 20*time.Second, time.Since(from), float64(3*together))
+		require.InDelta(t, 20*time.Second, time.Since(from), float64(3*readGranularity))
 		other.waits(t)
 	})
 }
@@ -410,15 +410,15 @@ func TestReadingAgainIsBounded(t *testing.T) {
 		require.Less(t, early+read, crowd+crowd/10)
 
 		<-time.After(10 * time.Minute)
-		var most int
+		var highest int
 		s.store.set(func() {
 			second := map[int64]int{}
 			for i, at := range s.store.at {
 				second[at.Unix()] += s.store.reads[i]
-				most = max(most, second[at.Unix()])
+				highest = max(highest, second[at.Unix()])
 			}
 		})
-		require.LessOrEqual(t, most, readRate+readBurst)
+		require.LessOrEqual(t, highest, readRate+readBurst)
 		reads, read := s.store.taken()
 		require.InDelta(t, crowd*600/backstop.Seconds(), read, crowd*600/backstop.Seconds()/10)
 		t.Logf("%d waits: %.0f reads of %.0f tickets a second", crowd, float64(reads)/600, float64(read)/600)
@@ -430,10 +430,10 @@ func TestWithoutConfirmation(t *testing.T) {
 	t.Parallel()
 	play(t, func(t *testing.T, s *scene) {
 		s.store.set(func() { s.store.unheard = true })
-		w := s.one("a")
+		w := s.single("a")
 		_, read := s.store.taken()
 		require.Zero(t, read)
-		s.one("none").fails(t, matchmaking.ErrNoTicket)
+		s.single("none").fails(t, matchmaking.ErrNoTicket)
 		s.store.assign("a", "m1")
 		w.waits(t)
 		s.store.listener().Confirmed()
@@ -445,9 +445,9 @@ func TestWithoutConfirmation(t *testing.T) {
 func TestFailingReads(t *testing.T) {
 	t.Parallel()
 	play(t, func(t *testing.T, s *scene) {
-		w := s.one("a")
+		w := s.single("a")
 		s.store.set(func() { s.store.fail = fault.ErrUnavailable })
-		s.one("b").fails(t, fault.ErrUnavailable)
+		s.single("b").fails(t, fault.ErrUnavailable)
 		s.store.assign("a", "m1")
 		s.store.listener().Interrupted()
 		s.store.listener().Confirmed()
@@ -475,26 +475,26 @@ func TestExpectedTickets(t *testing.T) {
 	}{
 		"assigned while it is waited for": {read: 0, play: func(s *scene) *wait {
 			create(s, "n")
-			w := s.one("n")
+			w := s.single("n")
 			s.store.listener().Ended(s.store.assign("n", "m"))
 			return w
 		}},
 		"assigned before it is waited for": {read: 0, play: func(s *scene) *wait {
 			create(s, "n")
 			s.store.listener().Ended(s.store.assign("n", "m"))
-			return s.one("n")
+			return s.single("n")
 		}},
 		"assigned before its creation was answered": {read: 0, play: func(s *scene) *wait {
 			x := s.Expect("q", "n")
 			s.store.create(s.made, time.Hour, "n")
 			s.store.listener().Ended(s.store.assign("n", "m"))
 			x.Created(&matchmaking.Ticket{ID: "n", CreateTime: s.made, TTL: time.Hour})
-			return s.one("n")
+			return s.single("n")
 		}},
 		"waited for before its creation was answered": {read: 1, play: func(s *scene) *wait {
 			x := s.Expect("q", "n")
 			s.store.create(s.made, time.Hour, "n")
-			w := s.one("n")
+			w := s.single("n")
 			x.Created(&matchmaking.Ticket{ID: "n", CreateTime: s.made, TTL: time.Hour})
 			s.store.listener().Ended(s.store.assign("n", "m"))
 			return w
@@ -504,12 +504,12 @@ func TestExpectedTickets(t *testing.T) {
 			e := s.store.assign("n", "m")
 			e.Content = ""
 			s.store.listener().Ended(e)
-			return s.one("n")
+			return s.single("n")
 		}},
 		"waited for twice": {read: 1, play: func(s *scene) *wait {
 			create(s, "n")
-			s.one("n")
-			w := s.one("n")
+			s.single("n")
+			w := s.single("n")
 			s.store.listener().Ended(s.store.assign("n", "m"))
 			return w
 		}},
@@ -518,14 +518,14 @@ func TestExpectedTickets(t *testing.T) {
 			s.store.listener().Interrupted()
 			create(s, "unknown")
 			s.store.assign("n", "m")
-			return s.one("n")
+			return s.single("n")
 		}},
 		"waited for too late": {read: 1, play: func(s *scene) *wait {
 			create(s, "n")
 			s.store.assign("n", "m")
 			<-time.After(noteLife + time.Second)
 			s.requireNoNotes()
-			return s.one("n")
+			return s.single("n")
 		}},
 		"too many": {read: 1, play: func(s *scene) *wait {
 			s.mu.Lock()
@@ -533,21 +533,21 @@ func TestExpectedTickets(t *testing.T) {
 			s.mu.Unlock()
 			create(s, "n")
 			s.store.assign("n", "m")
-			return s.one("n")
+			return s.single("n")
 		}},
 		"its assignment is too large": {read: 1, play: func(s *scene) *wait {
 			create(s, "n")
 			e := s.store.assign("n", "m")
 			e.Content = `{"ticketId":"n","matchId":"` + strings.Repeat("x", maxNoteBytes) + `"}`
 			s.store.listener().Ended(e)
-			return s.one("n")
+			return s.single("n")
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			play(t, func(t *testing.T, s *scene) {
 				create(s, "unheard") // no feed exists yet
-				s.one("a")
+				s.single("a")
 				s.store.taken()
 				w, from := c.play(s), time.Now()
 				w.gets(t, "m")
@@ -560,12 +560,12 @@ func TestExpectedTickets(t *testing.T) {
 	t.Run("removed", func(t *testing.T) {
 		t.Parallel()
 		play(t, func(t *testing.T, s *scene) {
-			s.one("a")
+			s.single("a")
 			create(s, "n")
-			s.store.listener().Ended(matchmaking.TicketEnd{ID: "n", Created: s.made, Gone: true})
-			s.one("n").fails(t, matchmaking.ErrNoTicket)
+			s.store.listener().Ended(matchmaking.TicketEnd{ID: "n", Created: s.made, Removed: true})
+			s.single("n").fails(t, matchmaking.ErrNoTicket)
 			create(s, "expires")
-			w := s.one("expires")
+			w := s.single("expires")
 			s.store.remove("expires")
 			w.fails(t, matchmaking.ErrNoTicket)
 		})
@@ -583,18 +583,18 @@ func TestFeedsEnd(t *testing.T) {
 			require.Equal(t, n, feeds)
 			return n
 		}
-		w := s.one("a")
+		w := s.single("a")
 		w.leave()
 		w.fails(t, context.Canceled)
 		<-time.After(linger / 2)
 		require.Equal(t, 1, listening())
-		w = s.one("a")
+		w = s.single("a")
 		<-time.After(2 * linger)
 		require.Equal(t, 1, listening())
 		w.leave()
 		<-time.After(2 * linger)
 		require.Zero(t, listening())
-		w = s.one("a")
+		w = s.single("a")
 		s.store.listener().Ended(s.store.assign("a", "m"))
 		w.gets(t, "m")
 		require.Equal(t, 1, listening())
@@ -607,15 +607,15 @@ func TestLeaving(t *testing.T) {
 	for name, until := range map[string]func(s *scene) *wait{
 		"before the confirmation": func(s *scene) *wait {
 			s.store.set(func() { s.store.unheard = true })
-			return s.one("a")
+			return s.single("a")
 		},
 		"during the first read": func(s *scene) *wait {
 			s.store.set(func() { s.store.reading = func() { <-time.After(time.Second) } })
-			return s.one("a")
+			return s.single("a")
 		},
-		"while it waits": func(s *scene) *wait { return s.one("a") },
+		"while it waits": func(s *scene) *wait { return s.single("a") },
 		"during another read": func(s *scene) *wait {
-			w := s.one("a")
+			w := s.single("a")
 			s.store.set(func() { s.store.reading = func() { <-time.After(time.Second) } })
 			s.store.listener().Interrupted()
 			s.store.listener().Confirmed()
@@ -623,7 +623,7 @@ func TestLeaving(t *testing.T) {
 			return w
 		},
 		"before another read": func(s *scene) *wait {
-			w := s.one("a")
+			w := s.single("a")
 			s.limit.SetBurst(callCost + 1)
 			s.limit.ReserveN(time.Now(), callCost+1)
 			s.store.listener().Interrupted()
@@ -664,7 +664,7 @@ func TestEnd(t *testing.T) {
 	play(t, func(t *testing.T, s *scene) {
 		waits := s.await("a", "b")
 		s.Drain()
-		for _, w := range append(waits, s.one("a")) {
+		for _, w := range append(waits, s.single("a")) {
 			w.fails(t, ErrEnded)
 		}
 	})
