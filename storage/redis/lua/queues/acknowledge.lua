@@ -46,10 +46,7 @@ end
 
 -- to_assign returns those of the associated tickets that wait, and that nobody else has claimed since.
 local function to_assign()
-  local token, ids = claims.backfill(id), {}
-  local claimed = claims.select(claims_key, backfill.list(fields.tickets), function(holder)
-    return claims.is(holder, token)
-  end)
+  local claimed, ids = claims.held(claims_key, backfill.list(fields.tickets), claims.backfill(id)), {}
   for i, ending in ipairs(batch.replies('ZMSCORE', expiries_key, claimed)) do
     if ending and tonumber(ending) > now_ms then
       ids[#ids + 1] = claimed[i]

@@ -21,14 +21,14 @@ local director_key, changes_key, backfill_keys = KEYS[4], KEYS[5], batch.from(KE
 local which, nudges, feed, ids = ARGV[1], ARGV[2], ARGV[3], batch.from(ARGV, 4)
 
 local _, now_ms = time.now()
-local gone, tokens, tickets, seen = {}, {}, {}, 0
+local removed, tokens, tickets, seen = {}, {}, {}, 0
 for i, expires in ipairs(batch.replies('ZMSCORE', backfills_key, ids)) do
   local fields = expires and redis.call('HMGET', backfill_keys[i], 'generation', 'tickets')
   local wanted = which == 'all' or which == 'ended' and expires and tonumber(expires) <= now_ms
     or which == 'new' and fields and fields[1] == '1'
   seen = i
   if expires and wanted then
-    gone[#gone + 1] = i
+    removed[#removed + 1] = i
     for _, id in ipairs(backfill.list(fields[2] or '')) do
       tickets[#tickets + 1], tokens[#tokens + 1] = id, claims.backfill(ids[i])
     end
@@ -37,7 +37,7 @@ for i, expires in ipairs(batch.replies('ZMSCORE', backfills_key, ids)) do
     break
   end
 end
-if #gone == 0 then
+if #removed == 0 then
   return {'OK', 0, seen}
 end
 acl.require(changes_key, 'ZREM', 'DEL', 'HDEL', 'XADD', 'PEXPIREAT')
@@ -48,8 +48,8 @@ local claimed = claims.select(claims_key, tickets, function(holder)
   return claims.is(holder, tokens[at])
 end)
 claims.release(now_ms, {proposed = proposed_key, claims = claims_key, changes = changes_key}, claimed, news)
-for _, i in ipairs(gone) do
+for _, i in ipairs(removed) do
   redis.call('DEL', backfill_keys[i])
   redis.call('ZREM', backfills_key, ids[i])
 end
-return {'OK', #gone, seen}
+return {'OK', #removed, seen}

@@ -17,9 +17,7 @@
 local proposed_key, claims_key, director_key, changes_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local token, nudges, feed, ids = ARGV[1], ARGV[2], ARGV[3], batch.from(ARGV, 4)
 
-local claimed = claims.select(claims_key, ids, function(holder)
-  return claims.is(holder, token)
-end)
+local claimed = claims.held(claims_key, ids, token)
 if #claimed == 0 then
   return {'OK'}
 end

@@ -31,10 +31,7 @@ elseif fields.attempt == attempt then
 end
 acl.require(changes_key, 'HSET', 'PEXPIREAT', 'ZREM', 'HDEL', 'XADD')
 local news = changes.begin(now_ms, changes_key, redis.call('GET', director_key), {nudges, feed})
-local token = claims.backfill(id)
-local claimed = claims.select(claims_key, backfill.list(fields.tickets), function(holder)
-  return claims.is(holder, token)
-end)
+local claimed = claims.held(claims_key, backfill.list(fields.tickets), claims.backfill(id))
 
 fields.generation, fields.content, fields.tickets = time.decimal(fields.generation + 1), content, ''
 backfill.change(backfill_key, fields, expires, attempt)

@@ -1,6 +1,6 @@
 #!lua flags=allow-oom
--- sweep.lua takes tickets whose life has ended out of their queue, once their players were told, and lists others. It
--- may run when Redis is out of memory.
+-- sweep.lua takes tickets whose life has ended out of their queue, once their players were notified, and lists others.
+-- It may run when Redis is out of memory.
 --
 -- KEYS[1] waiting    zset  IDs of waiting tickets, by creation, in microseconds
 -- KEYS[2] expiries   zset  the same IDs, by the ends of their lives, in milliseconds
@@ -9,20 +9,20 @@
 -- KEYS[5] stats      hash  counts
 -- KEYS[6] listening set   IDs of waiting tickets whose assignments have to be published
 --
--- ARGV[1]  limit  int     tickets to list at most
--- ARGV[2…] told   string  IDs of tickets to take out, if their lives have ended
+-- ARGV[1]  limit    int     tickets to list at most
+-- ARGV[2…] notified string  IDs of tickets to take out, if their lives have ended
 --
 -- Returns {"OK", taken, {id, …}}: how many were taken out, and the IDs of tickets whose life has ended and that are in.
 -- Safe to run twice: yes, the second run finds nothing to take out.
 local waiting_key, expiries_key, proposed_key, claims_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local stats_key, listening_key = KEYS[5], KEYS[6]
-local limit, told = tonumber(ARGV[1]), {unpack(ARGV, 2)}
+local limit, notified = tonumber(ARGV[1]), {unpack(ARGV, 2)}
 
 local _, now_ms = time.now()
 local ids = {}
-for i, expires in ipairs(#told > 0 and redis.call('ZMSCORE', expiries_key, unpack(told)) or {}) do
+for i, expires in ipairs(#notified > 0 and redis.call('ZMSCORE', expiries_key, unpack(notified)) or {}) do
   if expires and tonumber(expires) <= now_ms then
-    ids[#ids + 1] = told[i]
+    ids[#ids + 1] = notified[i]
   end
 end
 if #ids > 0 then

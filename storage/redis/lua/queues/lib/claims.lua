@@ -96,6 +96,13 @@ function claims.select(claims_key, ids, accepts)
   return selected
 end
 
+-- held returns the tickets whose claims have a token, or one that begins with it and a dash.
+function claims.held(claims_key, ids, token)
+  return claims.select(claims_key, ids, function(holder)
+    return claims.is(holder, token)
+  end)
+end
+
 -- release removes the claims on tickets, and appends this to the changes. news is nil if the director knows. The
 -- keys are proposed, claims and changes.
 function claims.release(now_ms, keys, ids, news)
