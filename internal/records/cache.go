@@ -35,7 +35,7 @@ type CacheStore interface {
 	// Read returns an entry for each ID, in order.
 	Read(ctx context.Context, kind *Kind, ids []string) ([]Entry, error)
 	// Put stores a value. A put that is overtaken by another one, or by an invalidation, or that takes longer than its
-	// claim lives, 10 s, succeeds without storing its value. After an error of an indexed value's put an older value
+	// load lives, 10 s, succeeds without storing its value. After an error of an indexed value's put an older value
 	// may be gone. Errors: ErrIndexFull.
 	Put(ctx context.Context, v Value) error
 	// Invalidate removes values.

@@ -44,7 +44,7 @@ type Kind struct {
 	Cached                 // of cached values only
 
 	plain    *Kind    // see Plain; the kind itself if its keys are plain
-	claims   bool     // quotes are encoded if they are in keys of the kind that its last part names
+	loads    bool     // quotes are encoded if they are in keys of the kind that its last part names
 	cached   bool     // NewCache has made it
 	names    []string // of the placeholders
 	literals []string // around them: one more
@@ -108,8 +108,8 @@ func (k *Kind) Key(parts ...string) string {
 	return k.key(k.Quotes, parts)
 }
 
-// ClaimKey returns the key of kind CacheLoadKind for the value with an ID, in the value's slot.
-func (k *Kind) ClaimKey(id string) string {
+// LoadKey returns the key of kind CacheLoadKind for the value with an ID, in the value's slot.
+func (k *Kind) LoadKey(id string) string {
 	tag, rest := k.SplitID(id)
 	name := k.Name
 	if rest != "" {
@@ -168,5 +168,5 @@ func (k *Kind) Parse(key string) (parts []string, ok bool) {
 		}
 		parts = append(parts, part)
 	}
-	return parts, rest == "" && (k.Key(parts...) == key || k.claims && k.key(true, parts) == key)
+	return parts, rest == "" && (k.Key(parts...) == key || k.loads && k.key(true, parts) == key)
 }

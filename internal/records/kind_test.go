@@ -102,8 +102,8 @@ func TestQuotes(t *testing.T) {
 	require.Equal(t, `shouts:{topic=%22a%27b%5C}`, site.Kind("shouts").Key(`topic="a'b\`))
 }
 
-// TestClaims: the claim on a cached value is in the value's slot.
-func TestClaims(t *testing.T) {
+// TestLoadKeys: the load key of a cached value is in the value's slot.
+func TestLoadKeys(t *testing.T) {
 	t.Parallel()
 	tag := func(key string) string {
 		_, tag, _ := strings.Cut(key, "{")
@@ -112,12 +112,12 @@ func TestClaims(t *testing.T) {
 	}
 	for _, k := range site.Community().Table.Caches() {
 		for _, id := range append([]string{"o'brien"}, hostile...) {
-			claim := k.ClaimKey(id)
-			require.Equal(t, tag(k.Key(id)), tag(claim), "%s %q", k.Name, id)
-			parts, ok := records.CacheLoadKind.Parse(claim)
-			require.True(t, ok, "%s", claim)
+			load := k.LoadKey(id)
+			require.Equal(t, tag(k.Key(id)), tag(load), "%s %q", k.Name, id)
+			parts, ok := records.CacheLoadKind.Parse(load)
+			require.True(t, ok, "%s", load)
 			require.Equal(t, []string{id, k.Name}, parts)
-			parts, ok = records.CacheLoadKind.In(true).Parse(k.In(true).ClaimKey(id))
+			parts, ok = records.CacheLoadKind.In(true).Parse(k.In(true).LoadKey(id))
 			require.True(t, ok, "%s", id)
 			require.Equal(t, []string{id, k.Name}, parts)
 		}

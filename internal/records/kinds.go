@@ -69,7 +69,7 @@ var (
 	CacheLoadKind = define(Kind{
 		Name: "cache-load", Pattern: "cache_load:{<id>}:<kind>", Type: String,
 		Form: "token of the put that is storing the value",
-		TTL:  10 * time.Second, MaxBytes: 256, Instance: Cache, claims: true,
+		TTL:  10 * time.Second, MaxBytes: 256, Instance: Cache, loads: true,
 	})
 	CacheTagKind = define(Kind{
 		Name: "cache-tag", Pattern: "cache_tag:{<tag>}", Type: SortedSet,

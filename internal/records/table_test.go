@@ -160,7 +160,7 @@ func TestPlainTable(t *testing.T) {
 	}
 	require.Equal(t, "product:1x2", product.KeyOf("1"))
 	require.Equal(t, "cart:ann:7:8", cart.In(true).KeyOf("ann:7:8"))
-	require.Equal(t, "cache_load:ann:cart:7:8", cart.In(true).ClaimKey("ann:7:8"))
+	require.Equal(t, "cache_load:ann:cart:7:8", cart.In(true).LoadKey("ann:7:8"))
 
 	for pattern, want := range map[string]string{
 		"product:old:{<id>}": "product:old:{<id>} without braces can be a key of product, which is product:<id>x2",

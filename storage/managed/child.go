@@ -15,7 +15,7 @@ import (
 // was asked to end and exited with 0, and otherwise an error with its exit and its last output. If no signal ended it,
 // the error begins with the last warning that it printed. Errors: ErrNoManifest.
 func (s *Server) runChild(ctx context.Context) error {
-	held, err := s.claimChild(ctx)
+	held, err := s.lockPidFile(ctx)
 	if err != nil {
 		return err
 	}

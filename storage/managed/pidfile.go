@@ -18,11 +18,11 @@ const (
 	lockRecheck = 20 * time.Millisecond
 )
 
-// claimChild returns the pid file, locked, for the next child to inherit. The
+// lockPidFile returns the pid file, locked, for the next child to inherit. The
 // lock is held as long as the child or a process forked by it lives, whatever
 // happens to the service. So if the lock is taken, a child of an earlier service
-// is still running; claimChild ends it first.
-func (s *Server) claimChild(ctx context.Context) (*os.File, error) {
+// is still running; lockPidFile ends it first.
+func (s *Server) lockPidFile(ctx context.Context) (*os.File, error) {
 	path := filepath.Join(s.dataDir, pidName)
 	held, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600) //nolint:gosec // under the operator's data directory
 	if err != nil {

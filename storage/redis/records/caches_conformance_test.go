@@ -25,7 +25,7 @@ func (p *processes) Other() records.CacheStore { return p.other }
 
 func (p *processes) Kind(name string) *records.Kind { return site.Kind(name).In(p.plain) }
 
-// Meanwhile implements recordstest.CacheHarness. An indexed value is claimed, and then stored.
+// Meanwhile implements recordstest.CacheHarness. An indexed value is loaded, and then stored.
 func (p *processes) Meanwhile(f func()) { p.changes, p.interrupt = 2, f }
 
 // Announce implements records.Announcer.

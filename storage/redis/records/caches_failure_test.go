@@ -87,7 +87,7 @@ func TestEvictingRedis(t *testing.T) {
 	var ids []string
 	for i := range 500 {
 		ids = append(ids, fmt.Sprint(i))
-		require.NoError(t, store.Put(t.Context(), tagged(ids[i], large, "t"))) // its claim can be evicted, too
+		require.NoError(t, store.Put(t.Context(), tagged(ids[i], large, "t"))) // its load can be evicted, too
 	}
 	remaining := func() (n int) {
 		entries, err := store.Read(t.Context(), site.Kind("author"), ids)

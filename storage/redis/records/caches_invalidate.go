@@ -27,7 +27,7 @@ func (s *Caches) Invalidate(ctx context.Context, kind *records.Kind, ids []strin
 	return s.remove(ctx, true, keys)
 }
 
-// remove removes values and the claims on them, with one pipeline to each node. The claim goes first: see the package
+// remove removes values and ends their loads, with one pipeline to each node. The load ends first: see the package
 // comment. They are two commands, since one with both keys would fail while their slot is moved. For own see settle.
 func (s *Caches) remove(ctx context.Context, own bool, keys []records.CacheKey) error {
 	var errs []error
@@ -44,7 +44,7 @@ func (s *Caches) removeEach(ctx context.Context, keys []records.CacheKey) error 
 		var commands rueidis.Commands
 		for _, i := range pending {
 			commands = append(commands,
-				client.B().Del().Key(prefix+claimKey(keys[i])).Build(),
+				client.B().Del().Key(prefix+loadKey(keys[i])).Build(),
 				client.B().Del().Key(prefix+valueKey(keys[i])).Build())
 		}
 		results, errs := client.DoMulti(ctx, commands...), make([]error, len(pending))

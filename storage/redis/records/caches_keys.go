@@ -7,8 +7,8 @@ import (
 // valueKey returns the key of a value, without prefix.
 func valueKey(k records.CacheKey) string { return k.Kind.KeyOf(k.ID) }
 
-// claimKey returns the key of the claim on a value, in the same slot.
-func claimKey(k records.CacheKey) string { return k.Kind.ClaimKey(k.ID) }
+// loadKey returns the key of a value that is being stored, in the same slot.
+func loadKey(k records.CacheKey) string { return k.Kind.LoadKey(k.ID) }
 
 // index is the keys of an index, and the form of its entries.
 type index struct {

@@ -16,7 +16,7 @@ import (
 )
 
 // TestOwned: values with an owner and a name are stored, read, and removed by prefix and tag, also on a Cluster: the
-// claim of a put has the slot of its value.
+// load key of a put has the slot of its value.
 func TestOwned(t *testing.T) {
 	t.Parallel()
 	cart, err := records.NewCache(records.Kind{Name: "cart", Pattern: "cart:{<user>}:<item>", TTL: time.Hour,

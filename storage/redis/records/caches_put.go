@@ -14,16 +14,16 @@ import (
 
 // The scripts of puts.
 var (
-	claimScript = lua.Must("records/cache_claim")
+	loadScript  = lua.Must("records/cache_load")
 	indexScript = lua.Must("records/cache_index")
 	storeScript = lua.Must("records/cache_store")
 )
 
-// statusSuperseded is the status of a store whose claim has ended.
+// statusSuperseded is the status of a store whose load has ended.
 const statusSuperseded redis.Status = "SUPERSEDED"
 
 // entryLife is how much longer an entry lives than its value: the entry is added before the value is stored, while the
-// claim lasts.
+// load lasts.
 const entryLife = time.Hour
 
 // errEndless is the error of a programming mistake in the caller.
@@ -31,18 +31,18 @@ var errEndless = errors.New("an indexed value must have a TTL of at most records
 
 // Put implements records.CacheStore. For the order of its steps see the package comment.
 func (s *Caches) Put(ctx context.Context, v records.Value) error {
-	token := "" // a value without indexes needs no claim
+	token := "" // a value without indexes needs no load
 	if v.Indexed() {
 		if v.TTL <= 0 || v.TTL > records.MaxTaggedTTL {
 			return errEndless
 		}
 		token = id.New()
-		if err := s.claim(ctx, v.Key, token); err != nil {
+		if err := s.beginLoad(ctx, v.Key, token); err != nil {
 			return err
 		}
 		for _, x := range s.indexesOf(&v) {
 			if err := s.addEntry(ctx, x, v.Key, v.TTL); err != nil {
-				return err // the claim ends by itself
+				return err // the load ends by itself
 			}
 		}
 	}
@@ -63,10 +63,10 @@ func (s *Caches) Put(ctx context.Context, v records.Value) error {
 	return err
 }
 
-// claim claims a value for a put, and removes an older one.
-func (s *Caches) claim(ctx context.Context, key records.CacheKey, token string) error {
+// beginLoad begins to store a value by a put of several steps, and removes an older one.
+func (s *Caches) beginLoad(ctx context.Context, key records.CacheKey, token string) error {
 	err := s.announced(ctx, []records.CacheKey{key}, func(ctx context.Context) error {
-		reply, err := s.values.Run(ctx, claimScript, s.keys(key),
+		reply, err := s.values.Run(ctx, loadScript, s.keys(key),
 			[]string{token, redis.Milliseconds(records.CacheLoadKind.TTL)})
 		if err == nil {
 			err = cacheRefusals.Check(reply, redis.OK)
@@ -79,9 +79,9 @@ func (s *Caches) claim(ctx context.Context, key records.CacheKey, token string) 
 	return err
 }
 
-// keys returns the keys of a value and of the claim on it.
+// keys returns the keys of a value and of its load.
 func (s *Caches) keys(key records.CacheKey) []string {
-	return []string{s.values.Prefix() + valueKey(key), s.values.Prefix() + claimKey(key)}
+	return []string{s.values.Prefix() + valueKey(key), s.values.Prefix() + loadKey(key)}
 }
 
 // indexesOf returns the indexes that a value is in.

@@ -47,7 +47,7 @@ func TestEqual(t *testing.T) {
 		nodes = append(nodes, w.follow(t, site.Kind("author"), halves[1]), w.follow(t, site.Kind("shouts"), halves[1]))
 		writers.Wait()
 		authors, _ := w.process(t)
-		for i, when := range []string{"before", "after", "claimed"} {
+		for i, when := range []string{"before", "after", "loading"} {
 			require.NoError(t, authors.put(t.Context(), ids[i], "old"))
 			w.kill(t, ids[i], when)
 		}

@@ -75,26 +75,26 @@ func runWriter() {
 	}
 	store := redisrecords.NewCaches(site.Community().Table, conn, conn, reads)
 	v := records.Value{Key: records.CacheKey{Kind: site.Kind("author"), ID: arguments[2]}, Bytes: []byte("of one that died")}
-	if arguments[3] == "claimed" {
+	if arguments[3] == "loading" {
 		v.Tags, v.TTL = []string{"t"}, time.Hour
 	}
 	store.Announce(&dying{Announcer: redisrecords.NewAnnouncer(service, tierKinds, conn.Timeout()), when: arguments[3]})
 	panic(store.Put(ctx, v))
 }
 
-// dying is an announcer whose process dies: between its announcements, before or after the write; or when the claim on
-// an indexed value was made, which has removed the older one, and announced.
+// dying is an announcer whose process dies: between its announcements, before or after the write; or when the load of
+// an indexed value has begun, which has removed the older one, and announced.
 type dying struct {
 	*redisrecords.Announcer
 
 	when    string
-	claimed bool
+	loading bool
 }
 
 func (d *dying) Announce(ctx context.Context, keys []records.CacheKey, write func(context.Context) error) error {
-	if d.when == "claimed" {
-		if !d.claimed {
-			d.claimed = true
+	if d.when == "loading" {
+		if !d.loading {
+			d.loading = true
 			return d.Announcer.Announce(ctx, keys, write)
 		}
 		return syscall.Kill(os.Getpid(), syscall.SIGKILL)

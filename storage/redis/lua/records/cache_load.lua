@@ -1,12 +1,12 @@
 #!lua flags=allow-oom
--- cache_claim.lua claims a cached value for a put of several steps, and removes an older value. The claim of another
--- put ends. It may run when Redis is out of memory.
+-- cache_load.lua begins to load a cached value by a put of several steps, and removes an older value. The load of
+-- another put ends. It may run when Redis is out of memory.
 --
 -- KEYS[1] value  string  the cached value
 -- KEYS[2] load   string  token of the put that is storing the value
 --
 -- ARGV[1] token   string  of the caller's put
--- ARGV[2] ttl_ms  int     how long the claim lasts
+-- ARGV[2] ttl_ms  int     how long the load lasts
 --
 -- Returns {"OK"}.
 -- Safe to run twice: yes.
