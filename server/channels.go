@@ -175,8 +175,6 @@ func (c *channels) Next(ctx context.Context, q channel.Query, handle string) (d 
 	if err = c.reserved.read(q.Channel); err != nil {
 		return d, err
 	}
-	var d channel.Delivery
-	var err error
 	if id, ok := c.players.TicketOf(q.Channel, q.Subscriber); ok {
 		d, err = c.players.Poll(ctx, id, q, handle, c.next)
 	} else {
