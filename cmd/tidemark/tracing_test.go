@@ -286,6 +286,16 @@ func TestACollectorThatHangsDelaysNothing(t *testing.T) {
 	// startServer's cleanup ends it, which must take less than hours
 }
 
+func TestVariablesThatTheExporterRefusesAreLogged(t *testing.T) {
+	t.Parallel()
+	s := startTraced(t, []string{"OTEL_EXPORTER_OTLP_HEADERS=secret-token", "OTEL_EXPORTER_OTLP_TIMEOUT=10s",
+		"OTEL_EXPORTER_OTLP_CERTIFICATE=/no/file", "OTEL_RESOURCE_ATTRIBUTES=a=%zz"})
+	for _, action := range []string{"parse headers: ", "parse duration: ", "read tls ca cert file: open /no/file: ", "sdk: "} {
+		require.Regexp(t, `level=WARN msg="opentelemetry reports an error" error="`+action, s.Log())
+	}
+	require.NotContains(t, s.Log(), "secret-token")
+}
+
 func TestWrongVariablesOfTracesEndTheProgram(t *testing.T) {
 	t.Parallel()
 	program, err := exec.LookPath("tidemark")

@@ -2,8 +2,43 @@ package tracing
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+
+	"github.com/go-logr/logr"
+	"go.opentelemetry.io/otel"
 )
+
+// logErrors sets where OpenTelemetry's packages log errors, such as those of variables that they can't use. It does so
+// for the whole process.
+func logErrors(to *slog.Logger) {
+	sink := errorSink{to}
+	otel.SetLogger(logr.New(sink))
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { sink.Error(err, "sdk") }))
+}
+
+// errorSink logs only errors, without their values: the text of OTEL_EXPORTER_OTLP_HEADERS may contain a token.
+type errorSink struct{ to *slog.Logger }
+
+// Init does nothing.
+func (errorSink) Init(logr.RuntimeInfo) {}
+
+// Enabled reports that nothing but errors is logged.
+func (errorSink) Enabled(int) bool { return false }
+
+// Info is not called.
+func (errorSink) Info(int, string, ...any) {}
+
+// Error logs an error.
+func (s errorSink) Error(err error, action string, _ ...any) {
+	s.to.Warn("opentelemetry reports an error", "error", fmt.Errorf("%s: %w", action, err))
+}
+
+// WithValues drops values.
+func (s errorSink) WithValues(...any) logr.LogSink { return s }
+
+// WithName drops the name.
+func (s errorSink) WithName(string) logr.LogSink { return s }
 
 // LogHandler returns a handler that adds trace_id and span_id to what is logged with the context of a span.
 func LogHandler(to slog.Handler) slog.Handler { return logHandler{to} }

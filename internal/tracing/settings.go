@@ -2,12 +2,9 @@ package tracing
 
 import (
 	"cmp"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/url"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -38,9 +35,9 @@ type Settings struct {
 // environment returns the value of a variable.
 type environment func(name string) string
 
-// Environment returns the settings of variables, of which get returns the values: os.Getenv. The SDK and its exporters
-// read some of them again, and ignore values that they can't use, so Environment checks all that it knows. It does so
-// only if tracing is on.
+// Environment returns the settings of variables, of which get returns the values: os.Getenv. It reads what decides whether
+// and where spans are sent, and what the SDK would ignore without logging it. All other variables are read by the SDK
+// and its exporters, whose errors New logs. Nothing is checked unless tracing is on.
 func Environment(get func(name string) string) (Settings, error) {
 	// as the SDK reads them
 	variable := environment(func(name string) string { return strings.TrimSpace(get(name)) })
@@ -49,8 +46,8 @@ func Environment(get func(name string) string) (Settings, error) {
 		return Settings{}, err
 	}
 	s := Settings{On: true, protocol: protocolHTTP, propagate: true, queue: defaultQueue}
-	return s, errors.Join(s.readProtocol(variable), s.readEndpoint(variable), checkPairs(variable),
-		checkFiles(variable), s.readSampler(variable), s.readPropagators(variable), s.readNumbers(variable))
+	return s, errors.Join(s.readProtocol(variable), s.readEndpoint(variable), s.readSampler(variable),
+		s.readPropagators(variable), s.readNumbers(variable))
 }
 
 // Collector returns the protocol and the address of the collector.
@@ -100,7 +97,8 @@ func (s *Settings) readProtocol(variable environment) error {
 	return nil
 }
 
-// readEndpoint reads the address of the collector. Its errors don't repeat it: it may contain a password.
+// readEndpoint reads the address of the collector. The exporters would accept "collector:4318" as a URL without a host,
+// and fail only when they send, and ignore a user and a query. The error doesn't repeat it: it may contain a password.
 func (s *Settings) readEndpoint(variable environment) error {
 	for i, name := range exporterVariables("ENDPOINT") {
 		value := variable(name)
@@ -111,7 +109,7 @@ func (s *Settings) readEndpoint(variable environment) error {
 		switch {
 		case err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
 			return refused(name, "is not a URL such as http://localhost:4318, or https:// for TLS")
-		case u.User != nil || u.RawQuery != "" || u.Fragment != "": // the exporters would ignore them
+		case u.User != nil || u.RawQuery != "" || u.Fragment != "":
 			return refused(name, "must have no user, query or fragment; set OTEL_EXPORTER_OTLP_HEADERS for credentials")
 		}
 		if i > 0 && s.protocol == protocolHTTP { // the one for all signals
@@ -123,56 +121,7 @@ func (s *Settings) readEndpoint(variable environment) error {
 	return nil
 }
 
-// checkPairs checks the headers for the collector, and the attributes of the resource. Its errors don't repeat them:
-// headers may contain a token.
-func checkPairs(variable environment) (err error) {
-	for _, name := range append(exporterVariables("HEADERS"), "OTEL_RESOURCE_ATTRIBUTES") {
-		value := variable(name)
-		if value == "" {
-			continue
-		}
-		for i, part := range strings.Split(value, ",") {
-			key, text, found := strings.Cut(part, "=")
-			if _, escaped := url.PathUnescape(text); !found || strings.TrimSpace(key) == "" || escaped != nil {
-				err = errors.Join(err, refused(name, "must be name=value,name=value with percent-encoded values; item %d is not",
-					i+1))
-			}
-		}
-	}
-	return err
-}
-
-// checkFiles checks the certificates for the connection to the collector.
-func checkFiles(variable environment) (err error) {
-	for _, name := range exporterVariables("CERTIFICATE") {
-		file := variable(name)
-		if file == "" {
-			continue
-		}
-		text, failed := os.ReadFile(file) //nolint:gosec // the operator names it
-		switch {
-		case failed != nil:
-			err = errors.Join(err, refused(name, "cannot be read: %v", failed))
-		case !x509.NewCertPool().AppendCertsFromPEM(text):
-			err = errors.Join(err, refused(name, "names %s, which has no PEM certificate", file))
-		}
-	}
-	keys := exporterVariables("CLIENT_KEY")
-	for i, name := range exporterVariables("CLIENT_CERTIFICATE") {
-		cert, key := variable(name), variable(keys[i])
-		switch {
-		case cert == "" && key == "":
-		case cert == "" || key == "":
-			err = errors.Join(err, refused(name, "and %s must be set together", keys[i]))
-		default:
-			if _, failed := tls.LoadX509KeyPair(cert, key); failed != nil {
-				err = errors.Join(err, refused(name, "and %s cannot be used: %v", keys[i], failed))
-			}
-		}
-	}
-	return err
-}
-
+// readSampler reads the sampler, which is this package's own.
 func (s *Settings) readSampler(variable environment) error {
 	const name, argument = "OTEL_TRACES_SAMPLER", "OTEL_TRACES_SAMPLER_ARG"
 	value := variable(name)
@@ -201,7 +150,7 @@ func (s *Settings) readSampler(variable environment) error {
 	return nil
 }
 
-// readPropagators reads which headers carry traces. Baggage is never read, nor sent, but may be listed: it is in the
+// readPropagators reads which headers carry traces; the SDK doesn't. Baggage is never read, nor sent, but may be listed: it is in the
 // variable's default.
 func (s *Settings) readPropagators(variable environment) error {
 	const name = "OTEL_PROPAGATORS"
@@ -222,33 +171,23 @@ func (s *Settings) readPropagators(variable environment) error {
 	return nil
 }
 
-// readNumbers checks the numbers that the SDK reads.
+// readNumbers checks the numbers of the SDK's processor. The SDK ignores a value that isn't a number without logging it,
+// exports in a busy loop with a delay of 0, and panics on a negative size.
 func (s *Settings) readNumbers(variable environment) (err error) {
-	positive := func(name string) (n int) {
+	const queue = "OTEL_BSP_MAX_QUEUE_SIZE"
+	for _, name := range []string{queue, "OTEL_BSP_SCHEDULE_DELAY", "OTEL_BSP_EXPORT_TIMEOUT",
+		"OTEL_BSP_MAX_EXPORT_BATCH_SIZE"} {
 		text := variable(name)
 		if text == "" {
-			return 0
+			continue
 		}
-		n, failed := strconv.Atoi(text)
-		if failed != nil || n < 1 {
+		switch n, failed := strconv.Atoi(text); {
+		case failed != nil || n < 1:
 			err = errors.Join(err, refused(name, "is %q; it must be a whole number above 0", text))
-		}
-		return n
-	}
-	for _, name := range append(exporterVariables("TIMEOUT"), "OTEL_BSP_SCHEDULE_DELAY", "OTEL_BSP_EXPORT_TIMEOUT",
-		"OTEL_BSP_MAX_EXPORT_BATCH_SIZE") {
-		positive(name)
-	}
-	const queue = "OTEL_BSP_MAX_QUEUE_SIZE"
-	switch n := positive(queue); {
-	case n > maxQueue:
-		err = errors.Join(err, refused(queue, "is %d; at most %d spans are kept", n, maxQueue))
-	case n > 0:
-		s.queue = n
-	}
-	for _, name := range exporterVariables("COMPRESSION") {
-		if value := variable(name); value != "" && value != "gzip" && value != "none" {
-			err = errors.Join(err, refused(name, "is %q; set it to gzip or none", value))
+		case name == queue && n > maxQueue: // the SDK would allocate it
+			err = errors.Join(err, refused(name, "is %d; at most %d spans are kept", n, maxQueue))
+		case name == queue:
+			s.queue = n
 		}
 	}
 	return err

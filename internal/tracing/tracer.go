@@ -46,12 +46,14 @@ type Tracer struct {
 }
 
 // New returns a Tracer that sends spans to the collector of the settings, or nil if they are off. It doesn't connect: a
-// collector that can't be reached costs spans, which are counted. Close it.
+// collector that can't be reached costs spans, which are counted. Errors of OpenTelemetry's packages are logged from now
+// on by the Logger, in the whole process. Close it.
 func New(ctx context.Context, o Options) (*Tracer, error) {
 	s := o.Settings
 	if !s.On {
 		return nil, nil
 	}
+	logErrors(o.Logger)
 	about, err := resource.New(ctx, resource.WithHost(), resource.WithTelemetrySDK(),
 		resource.WithAttributes(attribute.String("service.name", "tidemark"),
 			attribute.String("service.version", o.Version)),
