@@ -20,6 +20,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/internal/program/cli"
 	"github.com/tidemark-dev/tidemark/internal/program/config"
+	"github.com/tidemark-dev/tidemark/internal/redact"
 	"github.com/tidemark-dev/tidemark/internal/wire"
 	"github.com/tidemark-dev/tidemark/storage/managed"
 )
@@ -150,11 +151,7 @@ func (d diagnosis) print(w io.Writer, asJSON bool) error {
 // printable returns a text of others, such as a server's error, in one line that cli.Printable has escaped. One that is
 // too long ends with an ellipsis.
 func printable(text string) string {
-	text = cli.Printable(strings.ReplaceAll(strings.TrimSpace(text), "\n", "; "))
-	if len(text) > doctorText {
-		text = strings.ToValidUTF8(text[:doctorText], "") + "…"
-	}
-	return text
+	return redact.Cut(cli.Printable(strings.ReplaceAll(strings.TrimSpace(text), "\n", "; ")), doctorText)
 }
 
 // checks collects findings about one thing.

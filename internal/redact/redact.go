@@ -1,4 +1,4 @@
-// Package redact removes secrets from text that is shown or logged.
+// Package redact removes secrets from text that is shown or logged, and shortens it.
 package redact
 
 import (
@@ -62,4 +62,12 @@ func Credentials(text string) string {
 		return text
 	}
 	return credential.ReplaceAllString(text, Mark)
+}
+
+// Cut returns text, or if it is longer than limit bytes its beginning and an ellipsis.
+func Cut(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	return strings.ToValidUTF8(text[:limit], "") + "…"
 }

@@ -3,7 +3,6 @@ package web
 import (
 	"errors"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/tidemark-dev/tidemark/fault"
@@ -50,15 +49,8 @@ func (l *requestLog) remember(entry logged) {
 	if entry.principal != nil && entry.principal.Kind != access.Nobody {
 		key.principal = entry.principal.Name()
 	}
-	l.recent.Add(key, Refusal{Reason: cut(redact.Credentials(entry.err.Error()), maxReason), Method: entry.method,
-		Path: cut(redact.Credentials(entry.path), maxPath)}, time.Now())
-}
-
-func cut(text string, limit int) string {
-	if len(text) <= limit {
-		return text
-	}
-	return strings.ToValidUTF8(text[:limit], "") + "…"
+	l.recent.Add(key, Refusal{Reason: redact.Cut(redact.Credentials(entry.err.Error()), maxReason), Method: entry.method,
+		Path: redact.Cut(redact.Credentials(entry.path), maxPath)}, time.Now())
 }
 
 // Refusals returns the requests whose credentials were refused recently, the last one first: at most recent.Max.

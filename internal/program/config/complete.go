@@ -128,16 +128,13 @@ func (c *Config) completeOpenMatch(found *findings) {
 }
 
 // readNotifications reads the schema of notifications that the table of kinds names.
-func (c *Config) readNotifications() error {
-	name := c.Records.Site.Schema
-	if name == "" {
+func (c *Config) readNotifications() (err error) {
+	if c.Records.Site.Schema == "" {
 		return nil
 	}
-	schema, err := open(name)
-	if err != nil {
+	if c.Records.Notifications, err = openSchema(c.Records.Site.Schema); err != nil {
 		return fmt.Errorf("kinds.notifications.schema: %w", err)
 	}
-	c.Records.Notifications = schema
 	return nil
 }
 

@@ -8,12 +8,14 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/wire"
 )
 
+const maxShown = 200 // bytes of a value
+
 // InForce returns all options of serve as they are written where they come from, without secrets: those of hidden
 // options, of URLs and of queues.
 func (c Config) InForce() (all []wire.ConfiguredOption) {
 	for _, group := range serveGroups(new(Config)) {
 		for _, o := range group.options {
-			all = append(all, wire.ConfiguredOption{Option: o.key(), Group: group.title, Value: cut(c.shown(o)),
+			all = append(all, wire.ConfiguredOption{Option: o.key(), Group: group.title, Value: redact.Cut(c.shown(o), maxShown),
 				Source: c.sources[o.key()], Reloadable: o.live})
 		}
 	}

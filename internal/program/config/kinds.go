@@ -6,7 +6,9 @@ import (
 	"strings"
 
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/internal/records/followers"
 	"github.com/tidemark-dev/tidemark/internal/records/site"
+	"github.com/tidemark-dev/tidemark/internal/schema"
 )
 
 // kindsOption returns the option of the table of kinds.
@@ -14,7 +16,15 @@ func kindsOption(c *Config) []option { return named(c, "kinds") }
 
 // parseSite parses a JSON object: a table of kinds. Its errors name the place, as in `kinds.caches[0].key: …`.
 func parseSite(text string) (*site.Site, error) {
-	return site.Parse([]byte(text), func(name string) (channel.Schema, error) { return open(name) })
+	return site.Parse([]byte(text), openSchema)
+}
+
+// openSchema returns the JSON schema with a name: followers.SchemaName, or the path of a file.
+func openSchema(name string) (channel.Schema, error) {
+	if name == followers.SchemaName {
+		return schema.Compile(followers.Schema())
+	}
+	return schema.Open(name)
 }
 
 // setKinds is parseSite for a mapping of a YAML file.

@@ -134,7 +134,7 @@ func (c *Config) checkLives(found *findings, next Config) {
 func changes(of command, old, now Config) (list []Change) {
 	add := func(option, from, to string) {
 		if from != to {
-			list = append(list, Change{Option: option, From: cut(from), To: cut(to)})
+			list = append(list, Change{Option: option, From: redact.Cut(from, maxShown), To: redact.Cut(to, maxShown)})
 		}
 	}
 	for _, o := range of.options(new(Config)) {

@@ -103,7 +103,7 @@ func parseRules(text string) ([]channel.Rule, []access.ChannelRule, error) {
 		if r.Schema == "" {
 			continue
 		}
-		if policies[i].Schema, err = open(r.Schema); err != nil {
+		if policies[i].Schema, err = openSchema(r.Schema); err != nil {
 			return nil, nil, fmt.Errorf("channels[%d].schema: %w", i, err)
 		}
 	}

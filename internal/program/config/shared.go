@@ -10,6 +10,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/internal/access"
+	"github.com/tidemark-dev/tidemark/internal/schema"
 )
 
 // Shared identifies the part of a configuration that all servers on one Redis should have in common: queues, rules for
@@ -83,10 +84,10 @@ func sharedKinds(r RecordOptions) (digests map[string]string, err error) {
 	return digests, nil
 }
 
-// sumOf returns the checksum of a schema of this package, or nil.
+// sumOf returns the checksum of a schema that openSchema returned, or nil.
 func sumOf(s channel.Schema) []byte {
-	if s, ok := s.(*schema); ok {
-		return s.sum[:]
+	if s, ok := s.(*schema.Schema); ok {
+		return s.Sum()
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package config
+package schema_test
 
 import (
 	"os"
@@ -10,16 +10,17 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/tidemark-dev/tidemark/internal/records/followers"
+	"github.com/tidemark-dev/tidemark/internal/schema"
 )
 
 // source is the message of the source.
-const schemasSource = `{"type":"notification_type","user_id":123,"entity_type":"shout","entity_id":456,"action":"created","data":{"title":"Заголовок","author":"Автор"},"timestamp":1640995200}`
+const source = `{"type":"notification_type","user_id":123,"entity_type":"shout","entity_id":456,"action":"created","data":{"title":"Заголовок","author":"Автор"},"timestamp":1640995200}`
 
-const schemasErrNumber = "a number of more than 350 digits, or with an exponent of more than 350"
+const errNumber = "a number of more than 350 digits, or with an exponent of more than 350"
 
 func TestNotification(t *testing.T) {
 	t.Parallel()
-	s, err := open(followers.SchemaName)
+	s, err := schema.Compile(followers.Schema())
 	require.NoError(t, err)
 	for change, want := range map[string][2]string{
 		"":                                  {},
@@ -30,16 +31,16 @@ func TestNotification(t *testing.T) {
 		`"user_id":123,→`:                   {"/user_id", "missing property 'user_id'"},
 		`"timestamp"→"a/b":1,"timestamp"`:   {"/a~1b", "additional properties 'a/b' not allowed"},
 		`1640995200→-1`:                     {"/timestamp", "minimum: got -1, want 0"},
-		`1640995200→1e999999999`:            {"/timestamp", schemasErrNumber},
-		`1640995200→1E-9223372036854775808`: {"/timestamp", schemasErrNumber},
-		`123→1` + strings.Repeat("0", 350):  {"/user_id", schemasErrNumber},
-		`"Автор"→[0,{"a/b":1e351}]`:         {"/data/author/1/a~1b", schemasErrNumber},
+		`1640995200→1e999999999`:            {"/timestamp", errNumber},
+		`1640995200→1E-9223372036854775808`: {"/timestamp", errNumber},
+		`123→1` + strings.Repeat("0", 350):  {"/user_id", errNumber},
+		`"Автор"→[0,{"a/b":1e351}]`:         {"/data/author/1/a~1b", errNumber},
 		`123→1.2e2`:                         {},
-		schemasSource + `→"text"`:           {"", "got string, want object"},
-		schemasSource + `→{`:                {"", "unexpected EOF"},
+		source + `→"text"`:                  {"", "got string, want object"},
+		source + `→{`:                       {"", "unexpected EOF"},
 	} {
 		from, to, _ := strings.Cut(change, "→")
-		field, err := s.Check([]byte(strings.Replace(schemasSource, from, to, 1)))
+		field, err := s.Check([]byte(strings.Replace(source, from, to, 1)))
 		if want[1] == "" {
 			require.NoError(t, err, change)
 			continue
@@ -64,7 +65,7 @@ func TestOpen(t *testing.T) {
 		strings.Repeat(" ", 64<<10) + "{}":                                                      "65536 bytes",
 	} {
 		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
-		s, err := open(file)
+		s, err := schema.Open(file)
 		if want == "" && err == nil {
 			field, err := s.Check([]byte(`{"n":4}`))
 			require.EqualError(t, err, "maximum: got 4, want 3")
@@ -73,27 +74,23 @@ func TestOpen(t *testing.T) {
 		}
 		require.ErrorContains(t, err, want, text)
 	}
-	_, err := open(filepath.Join(t.TempDir(), "none"))
+	_, err := schema.Open(filepath.Join(t.TempDir(), "none"))
 	require.ErrorIs(t, err, os.ErrNotExist)
-	s, err := open("notification")
-	require.NoError(t, err)
-	_, err = s.Check([]byte(`{}`))
-	require.Error(t, err)
 }
 
 // A recursive schema terminates, and long values don't cause long errors.
 func TestHostileContent(t *testing.T) {
 	t.Parallel()
 	file := filepath.Join(t.TempDir(), "schema.json")
-	for schema, content := range map[string]string{
+	for text, content := range map[string]string{
 		`{"$ref":"#"}`: `1`,
 		`{"properties":{"a":{"$ref":"#"}},"additionalProperties":false}`: strings.Repeat(`{"a":`, 2000) + `{"é":1}` +
 			strings.Repeat("}", 2000),
 		`{"additionalProperties":false}`: `{"` + strings.Repeat("é", 10_000) + `":1}`,
 		`{"pattern":"^(a+)+$"}`:          `"` + strings.Repeat("a", 50_000) + `b"`,
 	} {
-		require.NoError(t, os.WriteFile(file, []byte(schema), 0o600))
-		s, err := open(file)
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+		s, err := schema.Open(file)
 		require.NoError(t, err)
 		field, err := s.Check([]byte(content))
 		require.Error(t, err)
@@ -103,9 +100,9 @@ func TestHostileContent(t *testing.T) {
 }
 
 func FuzzCheck(f *testing.F) {
-	f.Add(schemasSource)
+	f.Add(source)
 	f.Add(`{"data":{"a":[1]},"user_id":1.5}`)
-	notification, err := open(followers.SchemaName)
+	notification, err := schema.Compile(followers.Schema())
 	require.NoError(f, err)
 	f.Fuzz(func(t *testing.T, content string) {
 		if field, err := notification.Check([]byte(content)); err != nil {

@@ -1,4 +1,6 @@
-package config
+// Package schema validates JSON by JSON Schema. A Schema is a channel.Schema: contents of messages and cached values of
+// clients are validated by it, so that its own cost, and that of its errors, are bounded.
+package schema
 
 import (
 	"bytes"
@@ -11,14 +13,13 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 	"golang.org/x/text/language"
 	"golang.org/x/text/message"
 
-	"github.com/tidemark-dev/tidemark/internal/records/followers"
+	"github.com/tidemark-dev/tidemark/internal/redact"
 )
 
 // Bounds of a schema.
@@ -35,17 +36,17 @@ const maxNumber = 350
 
 var errNumber = fmt.Errorf("a number of more than %d digits, or with an exponent of more than %d", maxNumber, maxNumber)
 
-// schema is a compiled JSON schema. Any number of goroutines may use it.
-type schema struct {
+// Schema is a compiled JSON schema. Any number of goroutines may use it.
+type Schema struct {
 	compiled *jsonschema.Schema
 	sum      [sha256.Size]byte // of its text
 }
 
-// open returns the schema with this name: followers.SchemaName, or the path of a file.
-func open(name string) (*schema, error) {
-	if name == followers.SchemaName {
-		return compile(followers.Schema())
-	}
+// Sum returns the SHA-256 of the schema's text.
+func (s *Schema) Sum() []byte { return s.sum[:] }
+
+// Open returns the schema in a file.
+func Open(name string) (*Schema, error) {
 	f, err := os.Open(name) //nolint:gosec // the operator names it
 	if err != nil {
 		return nil, err
@@ -55,7 +56,7 @@ func open(name string) (*schema, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := compile(text)
+	s, err := Compile(text)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
@@ -70,7 +71,8 @@ type nothing struct{}
 
 func (nothing) Load(string) (any, error) { return nil, errRemote }
 
-func compile(text []byte) (*schema, error) {
+// Compile returns the schema of a text, which may not refer to other documents.
+func Compile(text []byte) (*Schema, error) {
 	if len(text) > maxBytes {
 		return nil, fmt.Errorf("a schema of more than %d bytes", maxBytes)
 	}
@@ -91,7 +93,7 @@ func compile(text []byte) (*schema, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &schema{compiled: compiled, sum: sha256.Sum256(text)}, nil
+	return &Schema{compiled: compiled, sum: sha256.Sum256(text)}, nil
 }
 
 // checkDepth returns an error if a text of JSON is nested more deeply than maxSchemaDepth.
@@ -117,7 +119,7 @@ func checkDepth(text []byte) error {
 
 // Check returns nil, or the error of content, which is JSON, and its place: a JSON pointer, or "" for the whole
 // content.
-func (s *schema) Check(content []byte) (field string, err error) {
+func (s *Schema) Check(content []byte) (field string, err error) {
 	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(content))
 	if err != nil {
 		return "", err
@@ -142,7 +144,7 @@ func (s *schema) Check(content []byte) (field string, err error) {
 	case *kind.AdditionalProperties:
 		path = append(path, k.Properties[0])
 	}
-	return pointer(path), errors.New(cut(wrong.ErrorKind.LocalizedString(english)))
+	return pointer(path), errors.New(redact.Cut(wrong.ErrorKind.LocalizedString(english), maxDetail))
 }
 
 // hugeNumber returns where a value has a number beyond maxNumber, from there to the whole, or nil.
@@ -193,17 +195,5 @@ func pointer(path []string) string {
 	for _, name := range path {
 		b.WriteString("/" + escapes.Replace(name))
 	}
-	return cut(b.String())
-}
-
-// cut returns the beginning of a long text.
-func cut(text string) string {
-	if len(text) <= maxDetail {
-		return text
-	}
-	end := maxDetail
-	for !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return text[:end] + "…"
+	return redact.Cut(b.String(), maxDetail)
 }
