@@ -1,7 +1,6 @@
 package storage
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -44,31 +43,4 @@ func olderVersion(a, b string) bool {
 		}
 	}
 	return len(as) < len(bs)
-}
-
-// Warnings returns changes that an operator should make, in whole sentences.
-func (s Description) Warnings() []string {
-	var w []string
-	d := s.Durability
-	if d.EvictionPolicy != "noeviction" {
-		w = append(w,
-			fmt.Sprintf(
-				"maxmemory-policy is %s: when memory runs out, what must stay is deleted; set it to noeviction",
-				d.EvictionPolicy))
-	}
-	switch d.Level {
-	case DurableMemory:
-		w = append(w,
-			"neither the append-only file nor snapshots are on: a restart of Redis loses everything; set appendonly yes")
-	case DurableSnapshot:
-		w = append(w,
-			"the append-only file isn't on, or isn't synced: a crash loses what came after the last snapshot; set appendonly yes and appendfsync everysec")
-	case DurableUnknown:
-		w = append(w, "the storage doesn't tell how it writes to disk: see that it does")
-	case DurableAlways, DurableEverysec:
-	}
-	if s.Kind != "managed" && d.Replicas == 0 {
-		w = append(w, "there is no replica: if the machine is lost, so are the channels; add a replica")
-	}
-	return w
 }

@@ -75,33 +75,3 @@ func TestEvicts(t *testing.T) {
 		require.Equal(t, []bool{c.evicts, c.known}, []bool{evicts, known}, c.policy)
 	}
 }
-
-func TestWarnings(t *testing.T) {
-	t.Parallel()
-	require.Empty(t, safe().Warnings())
-	for _, c := range []struct {
-		change func(s *Description)
-		want   []string // a part of each warning
-	}{
-		{func(s *Description) { s.Durability.Level = DurableAlways }, nil},
-		{func(s *Description) { s.Durability.EvictionPolicy = "volatile-ttl" },
-			[]string{"maxmemory-policy is volatile-ttl"}},
-		{func(s *Description) { s.Durability.EvictionPolicy = "unknown" }, []string{"maxmemory-policy is unknown"}},
-		{func(s *Description) { s.Durability.Level = DurableMemory }, []string{"loses everything"}},
-		{func(s *Description) { s.Durability.Level = DurableSnapshot }, []string{"last snapshot"}},
-		{func(s *Description) { s.Durability.Level = DurableUnknown }, []string{"doesn't tell"}},
-		{func(s *Description) { s.Durability.Replicas = 0 }, []string{"no replica"}},
-		{func(s *Description) { s.Durability.Replicas, s.Kind = 0, "managed" }, nil},
-		{func(s *Description) {
-			s.Durability = Durability{Level: DurableMemory, EvictionPolicy: "allkeys-random"}
-		}, []string{"maxmemory-policy is allkeys-random", "loses everything", "no replica"}},
-	} {
-		s := safe()
-		c.change(&s)
-		warnings := s.Warnings()
-		require.Len(t, warnings, len(c.want), "%v", warnings)
-		for i, part := range c.want {
-			require.Contains(t, warnings[i], part)
-		}
-	}
-}

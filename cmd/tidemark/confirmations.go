@@ -50,14 +50,6 @@ func (k confirmation) warnings(d storage.Durability) (all []string) {
 	return all
 }
 
-// warnOfConfirmations adds the warnings about what the options ask of the replicas of a Redis to those of its
-// durability.
-func warnOfConfirmations(c config.Config, of string, d *storage.Durability) {
-	for _, asked := range confirmationsOf(c, of) {
-		d.Warnings = append(d.Warnings, asked.warnings(*d)...)
-	}
-}
-
 // confirmations checks the numbers of replicas that options ask for.
 func (k *checks) confirmations(all []confirmation, d storage.Durability) {
 	for _, asked := range all {

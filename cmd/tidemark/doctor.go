@@ -20,6 +20,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/internal/program/cli"
 	"github.com/tidemark-dev/tidemark/internal/program/config"
+	"github.com/tidemark-dev/tidemark/internal/program/overview"
 	"github.com/tidemark-dev/tidemark/internal/redact"
 	"github.com/tidemark-dev/tidemark/internal/wire"
 	"github.com/tidemark-dev/tidemark/storage/managed"
@@ -30,7 +31,6 @@ const (
 	doctorConnect = 5 * time.Second  // of the connection to one Redis
 	doctorHTTP    = 5 * time.Second  // of a request to a listener
 	doctorText    = 1000             // bytes of one text
-	certificateOK = 14 * 24 * time.Hour
 )
 
 // outcome is the outcome of a check.
@@ -52,6 +52,20 @@ type finding struct {
 	Check   string  `json:"check"`
 	Found   string  `json:"found"`
 	Remedy  string  `json:"remedy,omitempty"`
+
+	// Advice says what was found and what to change in one sentence; "": Found and Remedy do.
+	Advice string `json:"-"`
+}
+
+// advice returns what was found and what to change, in one sentence.
+func (f finding) advice() string {
+	switch {
+	case f.Advice != "":
+		return f.Advice
+	case f.Remedy == "":
+		return printable(f.Found)
+	}
+	return printable(f.Found) + "; " + printable(f.Remedy)
 }
 
 // diagnosis is the findings of tidemark doctor.
@@ -165,7 +179,24 @@ func (k *checks) add(o outcome, check, remedy, format string, args ...any) {
 	if o == fine {
 		remedy = ""
 	}
-	k.found = append(k.found, finding{o, k.about, check, fmt.Sprintf(format, args...), remedy})
+	k.found = append(k.found, finding{Outcome: o, About: k.about, Check: check, Found: fmt.Sprintf(format, args...),
+		Remedy: remedy})
+}
+
+// advise adds a finding with an advice.
+func (k *checks) advise(o outcome, check, advice, remedy, format string, args ...any) {
+	k.add(o, check, remedy, format, args...)
+	k.found[len(k.found)-1].Advice = advice
+}
+
+// warnings returns the advice of the findings that aren't fine.
+func (k *checks) warnings() (all []string) {
+	for _, f := range k.found {
+		if f.Outcome != fine {
+			all = append(all, f.advice())
+		}
+	}
+	return all
 }
 
 // checkListeners checks the certificate, and the addresses to listen on, and reports whether a service listens on one.
@@ -223,7 +254,7 @@ func (k *checks) certificate(files config.TLS) {
 	switch remaining := time.Until(ends); {
 	case remaining <= 0 || time.Now().Before(pair.Leaf.NotBefore):
 		o = failure
-	case remaining < certificateOK:
+	case remaining < overview.CertificateEnds:
 		o = warning
 	}
 	k.add(o, "certificate", "renew "+files.Cert, "valid until %s", ends.UTC().Format(time.DateTime))

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/tidemark-dev/tidemark/internal/program/config"
@@ -45,12 +46,7 @@ func checkRedis(ctx context.Context, c config.Config, server another) []finding 
 	}
 	s := found.Storage
 	k.add(fine, "connection", "", "%s %s, %s, as user %s", s.Product, s.Version, s.Kind, conn.User())
-	k.durability(server, s)
-	k.confirmations(confirmationsOf(c, server.of), s.Durability)
-	k.cluster(s, found)
-	for _, p := range found.Primaries {
-		k.primary(c, conn.User(), p, s.Durability.MaxMemoryBytes)
-	}
+	k.examination(c, server, conn.User(), found)
 	if server.of != "tickets" {
 		k.caching(ctx, conn)
 	}
@@ -74,36 +70,53 @@ func (k *checks) failed(check string, err error) {
 	k.add(failure, check, remedy, "%s", text)
 }
 
+// storage checks what a Redis keeps. The start of a service logs these findings.
+func (k *checks) storage(c config.Config, of another, s storage.Description) {
+	k.durability(of, s)
+	k.confirmations(confirmationsOf(c, of.of), s.Durability)
+}
+
+// examination checks what was found in a Redis. doctor and the console show these findings.
+func (k *checks) examination(c config.Config, of another, user string, found diagnose.Examination) {
+	k.storage(c, of, found.Storage)
+	k.cluster(found.Storage, found)
+	for _, p := range found.Primaries {
+		k.primary(c, user, p, found.Storage.Durability.MaxMemoryBytes)
+	}
+}
+
 // durability checks what a Redis keeps. A cache needs to keep nothing.
 func (k *checks) durability(of another, s storage.Description) {
 	d, cache := s.Durability, of.kept() == ""
-	o := fine
+	o, loses := fine, ""
 	switch d.Level {
-	case storage.DurableMemory, storage.DurableSnapshot:
-		if !cache {
-			o = warning
-		}
+	case storage.DurableMemory:
+		loses = "neither the append-only file nor snapshots are on: a restart of Redis loses everything; set appendonly yes"
+	case storage.DurableSnapshot:
+		loses = "the append-only file isn't on, or isn't synced: a crash loses what came after the last snapshot; set " +
+			"appendonly yes and appendfsync everysec"
 	case storage.DurableAlways, storage.DurableEverysec, storage.DurableUnknown: // the last one can't be changed here
 	}
-	k.add(o, "persistence", "set appendonly yes and appendfsync everysec in Redis", "%s: %s", d.Level, meaning(d.Level))
-	evicts, known := d.Evicts()
-	switch {
-	case cache && (evicts || !known):
-		o = fine
+	if loses != "" && !cache {
+		o = warning
+	}
+	k.advise(o, "persistence", loses, "set appendonly yes and appendfsync everysec in Redis", "%s: %s", d.Level, meaning(d.Level))
+	o = fine
+	switch evicts, _ := d.Evicts(); {
+	case cache:
 	case evicts:
 		o = failure
 	case d.EvictionPolicy != "noeviction":
 		o = warning
-	default:
-		o = fine
 	}
-	k.add(o, "eviction", "set maxmemory-policy noeviction in Redis: any other deletes "+of.kept(),
+	k.advise(o, "eviction", fmt.Sprintf("maxmemory-policy is %s: when memory runs out, what must stay is deleted; set it to "+
+		"noeviction", d.EvictionPolicy), "set maxmemory-policy noeviction in Redis: any other deletes "+of.kept(),
 		"maxmemory-policy %s", d.EvictionPolicy)
 	o = fine
 	if !cache && s.Kind != "managed" && d.Replicas == 0 {
 		o = warning
 	}
-	k.add(o, "replicas", "add a replica: without one, the channels are lost with the machine", "%d", d.Replicas)
+	k.advise(o, "replicas", "there is no replica: if the machine is lost, so are the channels; add a replica", "add a replica: without one, the channels are lost with the machine", "%d", d.Replicas)
 }
 
 // cluster checks that each slot has a primary, and that the clocks of primaries agree.

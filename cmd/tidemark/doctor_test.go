@@ -18,6 +18,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/tidemark-dev/tidemark/internal/program/config"
+	"github.com/tidemark-dev/tidemark/storage"
 	"github.com/tidemark-dev/tidemark/test/redistest"
 )
 
@@ -166,4 +168,39 @@ func TestDocumentedSize(t *testing.T) {
 	var out, errs bytes.Buffer
 	require.Equal(t, exitOK, runHere(t.Context(), &out, &errs, nil, strings.Fields(string(example[1]))...))
 	require.Equal(t, string(example[2]), out.String())
+}
+
+// TestWarningsOfAStorage: the start of a service and /v1/info warn in whole sentences of what doctor finds.
+func TestWarningsOfAStorage(t *testing.T) {
+	t.Parallel()
+	safe := storage.Description{Kind: "cluster", Durability: storage.Durability{Level: storage.DurableEverysec,
+		Replicas: 2, MostReplicas: 2, EvictionPolicy: "noeviction"}}
+	for _, c := range []struct {
+		change func(s *storage.Description)
+		want   []string // a part of each warning
+	}{
+		{func(*storage.Description) {}, nil},
+		{func(s *storage.Description) { s.Durability.Level = storage.DurableAlways }, nil},
+		{func(s *storage.Description) { s.Durability.EvictionPolicy = "volatile-ttl" },
+			[]string{"maxmemory-policy is volatile-ttl"}},
+		{func(s *storage.Description) { s.Durability.EvictionPolicy = "unknown" }, []string{"maxmemory-policy is unknown"}},
+		{func(s *storage.Description) { s.Durability.Level = storage.DurableMemory }, []string{"loses everything"}},
+		{func(s *storage.Description) { s.Durability.Level = storage.DurableSnapshot }, []string{"last snapshot"}},
+		// which nobody can change; the level is shown
+		{func(s *storage.Description) { s.Durability.Level = storage.DurableUnknown }, nil},
+		{func(s *storage.Description) { s.Durability.Replicas = 0 }, []string{"no replica"}},
+		{func(s *storage.Description) { s.Durability.Replicas, s.Kind = 0, "managed" }, nil},
+		{func(s *storage.Description) {
+			s.Durability = storage.Durability{Level: storage.DurableMemory, EvictionPolicy: "allkeys-random"}
+		}, []string{"loses everything", "maxmemory-policy is allkeys-random", "no replica"}},
+	} {
+		s := safe
+		c.change(&s)
+		warnings := withWarnings(config.Config{}, ofChannels, s).Durability.Warnings
+		require.Len(t, warnings, len(c.want), "%v", warnings)
+		for i, part := range c.want {
+			require.Contains(t, warnings[i], part)
+		}
+		require.Empty(t, withWarnings(config.Config{}, another{of: "cache"}, s).Durability.Warnings, "a cache keeps nothing")
+	}
 }

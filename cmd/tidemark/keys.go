@@ -131,14 +131,14 @@ func (a another) open(ctx context.Context, c config.Config, needs storeNeeds) (*
 
 // optionsOf returns the options of a Redis, also of that of the channels, which a service on this machine may run.
 func (a another) optionsOf(c config.Config, needs storeNeeds) (redis.Options, error) {
-	o, err := a.options(c, needs)
-	if a.of == "channels" {
-		o, err = channelsOptions(c, needs)
-		o.Replica = a.replica
-		if err == nil && o.URL == "" {
-			o.Kind = "managed"
-			o.URL, err = managed.Find(c.Managed.DataDir)
-		}
+	if a.of != ofChannels.of {
+		return a.options(c, needs)
+	}
+	o, err := channelsOptions(c, needs)
+	o.Replica = a.replica
+	if err == nil && o.URL == "" {
+		o.Kind = "managed"
+		o.URL, err = managed.Find(c.Managed.DataDir)
 	}
 	return o, err
 }

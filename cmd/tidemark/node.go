@@ -88,16 +88,8 @@ func openNodeStores(ctx context.Context, c config.Config, n *nodeNeeds) error {
 		return err
 	}
 	n.Parts.OnStop(conn.Close)
-	found, err := conn.Inspect(ctx)
-	if err != nil {
-		return fmt.Errorf("look at the storage: %w", err)
-	}
-	logStorage(ctx, n.Log, found)
-	if err := ofChannels.mustKeep(ctx, found, n.Log); err != nil {
+	if _, err := (another{key: ofChannels.key, of: ofShards}).require(ctx, c, conn, n.Log); err != nil {
 		return err
-	}
-	if err := requireAbilities(ctx, c, ofShards, conn, n.Log); err != nil {
-		return fmt.Errorf("redis: %w", err)
 	}
 	n.Parts.Run(ctx, "failovers of Redis", conn.WatchFailovers)
 	open := records.Instances{Records: conn, Sessions: conn, Cache: conn}

@@ -27,12 +27,8 @@ func openRecordsRedis(ctx context.Context, c config.Config, channels *redis.Conn
 	}
 	open := records.Instances{Records: channels, Sessions: channels, Cache: channels}
 	if sessions := ofSessions(c); sessions.url != "" {
-		conn, found, err := openAnother(ctx, c, sessions, needs)
+		conn, _, err := openAnother(ctx, c, sessions, needs)
 		if err != nil {
-			return open, err
-		}
-		logStorage(ctx, needs.log.With("of", sessions.of), found)
-		if err := sessions.mustKeep(ctx, found, needs.log); err != nil {
 			return open, err
 		}
 		open.Sessions = conn
@@ -96,12 +92,9 @@ func startKeyMetrics(ctx context.Context, c config.RecordOptions, s stores, need
 
 // keySources returns the keys of all Redis servers.
 func keySources(s stores) map[string]keyspace.Source {
-	sources := map[string]keyspace.Source{"channels": records.NewKeySource(s.conn)}
-	for of, conn := range map[string]*redis.Conn{"tickets": s.tickets, "sessions": s.records.Sessions,
-		"cache": s.records.Cache} {
-		if conn != nil && conn != s.conn {
-			sources[of] = records.NewKeySource(conn)
-		}
+	sources := map[string]keyspace.Source{}
+	for _, server := range s.each() {
+		sources[server.of] = records.NewKeySource(server.conn)
 	}
 	return sources
 }

@@ -212,8 +212,11 @@ func newService(c config.Config, s stores, log *slog.Logger) (*channel.Service, 
 	return channel.NewService(o)
 }
 
-// logStorage logs the kind and durability of the storage, and recommended changes.
-func logStorage(ctx context.Context, log *slog.Logger, s storage.Description) {
+// logStorage logs the kind and durability of a Redis, and recommended changes.
+func (a another) logStorage(ctx context.Context, log *slog.Logger, s storage.Description) {
+	if a.key != ofChannels.key {
+		log = log.With("of", a.of)
+	}
 	log.InfoContext(ctx, "storage found", "kind", s.Kind, "product", s.Product, "version", s.Version,
 		"durability", string(s.Durability.Level), "meaning", meaning(s.Durability.Level), "replicas",
 		s.Durability.Replicas)

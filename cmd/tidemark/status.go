@@ -20,7 +20,6 @@ import (
 	"github.com/tidemark-dev/tidemark/server"
 	"github.com/tidemark-dev/tidemark/shard"
 	"github.com/tidemark-dev/tidemark/shard/layout"
-	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/diagnose"
 	"github.com/tidemark-dev/tidemark/storage/redis/shards"
 )
@@ -124,7 +123,7 @@ const examineEvery = time.Minute
 
 // examiner examines each Redis that the server uses, and the layouts of caches in shards.
 type examiner struct {
-	redis   []examined
+	redis   []connected
 	layouts shard.Layouts
 	caches  []string
 	to      *overview.Problems
@@ -134,20 +133,8 @@ type examiner struct {
 	found  []wire.RedisState
 }
 
-// examined is a Redis.
-type examined struct {
-	of   string
-	conn *redis.Conn
-}
-
 func newExaminer(c config.Config, s stores, to *overview.Problems) *examiner {
-	e := &examiner{redis: []examined{{"channels", s.conn}}, layouts: shards.New(s.conn), caches: c.Shards.Reads.Caches,
-		to: to, config: c}
-	for _, redis := range []examined{{"tickets", s.tickets}, {"sessions", s.records.Sessions}, {"cache", s.records.Cache}} {
-		if redis.conn != nil && redis.conn != s.conn {
-			e.redis = append(e.redis, redis)
-		}
-	}
+	e := &examiner{redis: s.each(), layouts: shards.New(s.conn), caches: c.Shards.Reads.Caches, to: to, config: c}
 	e.found = make([]wire.RedisState, len(e.redis))
 	for i, server := range e.redis {
 		e.found[i] = wire.RedisState{Of: server.of, Primaries: []wire.PrimaryState{}}
@@ -196,7 +183,7 @@ func (e *examiner) examine(ctx context.Context) {
 }
 
 // examineRedis examines a Redis, and returns its problems.
-func (e *examiner) examineRedis(ctx context.Context, i int, server examined) []overview.Problem {
+func (e *examiner) examineRedis(ctx context.Context, i int, server connected) []overview.Problem {
 	k := &checks{about: server.of}
 	found, err := diagnose.Examine(ctx, server.conn)
 	e.mu.Lock()
@@ -208,12 +195,10 @@ func (e *examiner) examineRedis(ctx context.Context, i int, server examined) []o
 		k.failed("connection", err)
 		return problemsOf(k.found)
 	}
-	shown := v1.StorageOf(found.Storage)
+	k.examination(e.config, another{of: server.of}, server.conn.User(), found)
+	shown := v1.StorageOf(withWarnings(e.config, another{of: server.of}, found.Storage))
 	state.Storage, state.Uncovered = &shown, found.Uncovered
 	state.Primaries = make([]wire.PrimaryState, len(found.Primaries))
-	k.durability(another{of: server.of}, found.Storage)
-	k.confirmations(confirmationsOf(e.config, server.of), found.Storage.Durability)
-	k.cluster(found.Storage, found)
 	for i, p := range found.Primaries {
 		limit := found.Storage.Durability.MaxMemoryBytes
 		state.Primaries[i] = wire.PrimaryState{Address: p.Address, UsedMemoryBytes: p.UsedBytes, MaxMemoryBytes: limit,
@@ -221,7 +206,6 @@ func (e *examiner) examineRedis(ctx context.Context, i int, server examined) []o
 		if p.Err != nil {
 			state.Primaries[i].Error = printable(p.Err.Error())
 		}
-		k.primary(e.config, server.conn.User(), p, limit)
 	}
 	return problemsOf(k.found)
 }
@@ -243,12 +227,8 @@ func problemsOf(found []finding) (all []overview.Problem) {
 		if f.Outcome == fine {
 			continue
 		}
-		p := overview.Problem{Code: "Redis" + strings.ToUpper(f.Check[:1]) + f.Check[1:], About: f.About,
-			Text: "Redis of " + f.About + ": " + printable(f.Found), Page: pages[f.Check], Critical: f.Outcome == failure}
-		if f.Remedy != "" {
-			p.Text += "; " + printable(f.Remedy)
-		}
-		all = append(all, p)
+		all = append(all, overview.Problem{Code: "Redis" + strings.ToUpper(f.Check[:1]) + f.Check[1:], About: f.About,
+			Text: "Redis of " + f.About + ": " + f.advice(), Page: pages[f.Check], Critical: f.Outcome == failure})
 	}
 	return all
 }
@@ -333,7 +313,7 @@ func (e *examiner) SlowLogs(ctx context.Context, limit int) client.SlowLogs {
 	return client.SlowLogs{Redis: all}
 }
 
-func slowLogsOf(ctx context.Context, server examined, limit int) client.RedisSlowLogs {
+func slowLogsOf(ctx context.Context, server connected, limit int) client.RedisSlowLogs {
 	shown := client.RedisSlowLogs{Of: server.of, Logs: []client.SlowLog{}}
 	found, err := diagnose.SlowLogs(ctx, server.conn, limit)
 	if err != nil {

@@ -54,16 +54,8 @@ func openStores(ctx context.Context, c config.Config, needs storeNeeds) (stores,
 		return stores{}, err
 	}
 	needs.parts.OnStop(s.channels.Close)
-	if s.storage, err = conn.Inspect(ctx); err != nil {
-		return stores{}, fmt.Errorf("look at the storage: %w", err)
-	}
-	warnOfConfirmations(c, ofChannels.of, &s.storage.Durability)
-	logStorage(ctx, needs.log, s.storage)
-	if err := ofChannels.mustKeep(ctx, s.storage, needs.log); err != nil {
+	if s.storage, err = ofChannels.require(ctx, c, conn, needs.log); err != nil {
 		return stores{}, err
-	}
-	if err := requireAbilities(ctx, c, ofChannels.of, conn, needs.log); err != nil {
-		return stores{}, fmt.Errorf("redis: %w", err)
 	}
 	if s.receipts, err = openReceipts(ctx, c, s.channels, needs.parts); err != nil {
 		return stores{}, err
@@ -85,13 +77,7 @@ func (s *stores) openQueues(ctx context.Context, c config.Config, options redis.
 		if options, err = tickets.options(c, needs); err != nil {
 			return err
 		}
-		var found storage.Description
-		if s.tickets, found, err = tickets.connect(ctx, c, options, needs); err != nil {
-			return err
-		}
-		warnOfConfirmations(c, tickets.of, &found.Durability)
-		logStorage(ctx, needs.log.With("of", tickets.of), found)
-		if err := tickets.mustKeep(ctx, found, needs.log); err != nil {
+		if s.tickets, _, err = tickets.connect(ctx, c, options, needs); err != nil {
 			return err
 		}
 	}
@@ -163,7 +149,7 @@ func ofCache(c config.Config) another {
 // kept returns what an eviction deletes, although it must stay; "": only values of caches.
 func (a another) kept() string {
 	switch a.of {
-	case "channels":
+	case "channels", ofShards:
 		return "messages, clocks, locks, settings and claims of shards"
 	case "tickets":
 		return "tickets, matches and assignments"
@@ -226,17 +212,56 @@ func (a another) connect(ctx context.Context, c config.Config, o redis.Options, 
 		return nil, storage.Description{}, err
 	}
 	needs.parts.OnStop(conn.Close)
+	found, err := a.require(ctx, c, conn, needs.log)
+	return conn, found, err
+}
+
+// require returns an error if a service can't work on a Redis, and logs what it found.
+func (a another) require(ctx context.Context, c config.Config, conn *redis.Conn, log *slog.Logger) (
+	storage.Description, error) {
 	found, err := conn.Inspect(ctx)
 	if err != nil {
-		return nil, found, fmt.Errorf("look at the storage of %s: %w", a.of, err)
+		return found, fmt.Errorf("look at the storage of %s: %w", a.of, err)
 	}
 	if a.replica {
-		return conn, found, nil // it is only read
+		return found, nil // it is only read
 	}
-	if err := requireAbilities(ctx, c, a.of, conn, needs.log); err != nil {
-		return nil, found, fmt.Errorf("%s: %w", a.key, err)
+	found = withWarnings(c, a, found)
+	if a.kept() != "" {
+		a.logStorage(ctx, log, found)
+		if err := a.mustKeep(ctx, found, log); err != nil {
+			return found, err
+		}
 	}
-	return conn, found, nil
+	if err := requireAbilities(ctx, c, a.of, conn, log); err != nil {
+		return found, fmt.Errorf("%s: %w", a.key, err)
+	}
+	return found, nil
+}
+
+// withWarnings returns the description of a Redis with the warnings of its checks.
+func withWarnings(c config.Config, of another, s storage.Description) storage.Description {
+	k := &checks{about: of.of}
+	k.storage(c, of, s)
+	s.Durability.Warnings = k.warnings()
+	return s
+}
+
+// connected is a Redis that is used.
+type connected struct {
+	of   string // its contents
+	conn *redis.Conn
+}
+
+// each returns each Redis once, that of the channels first.
+func (s stores) each() []connected {
+	all := []connected{{ofChannels.of, s.conn}}
+	for _, other := range []connected{{"tickets", s.tickets}, {"sessions", s.records.Sessions}, {"cache", s.records.Cache}} {
+		if other.conn != nil && other.conn != s.conn {
+			all = append(all, other)
+		}
+	}
+	return all
 }
 
 // readReplicas returns the options to read from replicas of the Redis of o, or nil if tickets are read from the
@@ -256,16 +281,11 @@ func readsReplicas(m config.Matchmaking) bool { return m.ReadReplicas != "" && m
 
 // ready returns an error unless all Redis, and the notification path, answer. Its OutOfReach names those that don't.
 func (s stores) ready(ctx context.Context) error {
-	instances := []struct {
-		of   string
-		conn *redis.Conn
-	}{{"channels", s.conn}, {"tickets", s.tickets}, {"sessions", s.records.Sessions}, {"cache", s.records.Cache}}
+	instances := s.each()
 	errs := make([]error, len(instances))
 	var checks sync.WaitGroup
 	for i, r := range instances {
-		if i == 0 || r.conn != nil && r.conn != s.conn {
-			checks.Go(func() { errs[i] = r.conn.Ready(ctx) })
-		}
+		checks.Go(func() { errs[i] = r.conn.Ready(ctx) })
 	}
 	checks.Wait()
 	var failed *fault.Error
@@ -344,15 +364,11 @@ func connectChannels(ctx context.Context, c config.Config, needs storeNeeds) (*r
 // connectRunning connects to the configured Redis, or to the one that a service on this machine runs. It returns the
 // options to connect again.
 func connectRunning(ctx context.Context, c config.Config, needs storeNeeds) (*redis.Conn, redis.Options, error) {
-	o, err := channelsOptions(c, needs)
-	if err == nil && o.URL == "" {
-		o.Kind = "managed"
-		o.URL, err = managed.Find(c.Managed.DataDir)
-	}
+	o, err := ofChannels.optionsOf(c, needs)
 	if err != nil {
 		return nil, o, err
 	}
-	conn, err := connect(ctx, "redis", o, c.Redis.ConnectTimeout)
+	conn, err := connect(ctx, ofChannels.key, o, c.Redis.ConnectTimeout)
 	return conn, o, err
 }
 

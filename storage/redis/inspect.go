@@ -94,7 +94,6 @@ func (c *Conn) Inspect(ctx context.Context) (storage.Description, error) {
 	if err != nil {
 		return storage.Description{}, err
 	}
-	found.Durability.Warnings = found.Warnings()
 	return found, nil
 }
 
