@@ -26,6 +26,9 @@ func (m *Message) Identity() Message {
 	return Message{ID: m.ID, Clock: m.Clock, PublishedAt: m.PublishedAt, Write: m.Write}
 }
 
+// Draft returns the draft of a copy on another channel. It shares the content.
+func (m *Message) Draft() Draft { return Draft{ID: m.ID, Content: m.Content, Trace: m.Trace} }
+
 // Position is a clock in one life of a channel, which an epoch identifies.
 type Position struct {
 	Epoch ulid.ULID

@@ -33,7 +33,10 @@ func failed(channel string, status int, slug fault.Slug) wire.SourceProblem {
 }
 
 func deliveries(all ...any) http.HandlerFunc {
-	d := wire.Deliveries{Deliveries: []client.SourceDelivery{}, Problems: []wire.SourceProblem{}}
+	d := struct {
+		Deliveries []client.SourceDelivery `json:"deliveries"`
+		Problems   []wire.SourceProblem    `json:"problems"`
+	}{[]client.SourceDelivery{}, []wire.SourceProblem{}}
 	for _, want := range all {
 		switch source := want.(type) {
 		case client.SourceDelivery:

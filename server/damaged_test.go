@@ -49,7 +49,7 @@ func TestFetchesSkipDamagedMessages(t *testing.T) {
 	expect(fetch("GET", "/messages", ""), "m1", "m3", "m4")
 	expect(fetch("GET", "/messages?wait=20s", ""), "m1", "m3", "m4")
 	many := h.Do("POST", "/v1/fetch", `{"from":[{"channel":"c","subscriber":"s"}]}`).With(http.StatusOK)
-	expect(servertest.Decode[wire.Deliveries](many).Deliveries[0].Delivery, "m1", "m3", "m4")
+	expect(servertest.Decode[servertest.Deliveries](many).Deliveries[0].Delivery, "m1", "m3", "m4")
 	first := fetch("GET", "/messages?max=1", "")
 	rest := fetch("POST", "/next", `{"receiptHandle":"`+first.ReceiptHandle+`"}`)
 	expect(rest, "m3", "m4")
@@ -120,7 +120,7 @@ func TestMessagesOfAnotherType(t *testing.T) {
 		require.Equal(t, "m2", d.Messages[0].ID, path)
 	}
 	many := h.Do("POST", "/v1/fetch", `{"from":[{"channel":"c","subscriber":"s"}]}`).With(http.StatusOK)
-	d := servertest.Decode[wire.Deliveries](many).Deliveries[0]
+	d := servertest.Decode[servertest.Deliveries](many).Deliveries[0]
 	require.EqualValues(t, 2, d.Expired)
 	for _, path := range []string{streamOfS, "/v1/stream?sub=c/s"} {
 		s := openEvents(t, h, path)

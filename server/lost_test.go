@@ -53,7 +53,7 @@ func TestClientsThatReturnAreToldOfALoss(t *testing.T) {
 	}
 	expectLost(fetch("POST", "/next", `{"lastReceiptHandle":"`+last+`"}`))
 	many := h.Do("POST", "/v1/fetch", `{"from":[{"channel":"c","subscriber":"s","lastReceiptHandle":"`+last+`"}]}`)
-	expectLost(servertest.Decode[wire.Deliveries](many.With(http.StatusOK)).Deliveries[0].Delivery)
+	expectLost(servertest.Decode[servertest.Deliveries](many.With(http.StatusOK)).Deliveries[0].Delivery)
 	h.Do("POST", servertest.At+"/next", `{"receiptHandle":"`+last+`"}`).Problem(http.StatusConflict,
 		fault.SlugReceiptSuperseded)
 

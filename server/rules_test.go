@@ -9,7 +9,6 @@ import (
 	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/access"
-	"github.com/tidemark-dev/tidemark/internal/wire"
 	"github.com/tidemark-dev/tidemark/test/servertest"
 )
 
@@ -101,7 +100,7 @@ func TestWaitsOfRulesThatChange(t *testing.T) {
 	for i, wait := range waits {
 		require.Equal(t, http.StatusForbidden, (<-wait).Status, servertest.Waits[i])
 	}
-	got := servertest.Decode[wire.Deliveries](<-many)
+	got := servertest.Decode[servertest.Deliveries](<-many)
 	require.Len(t, got.Problems, 1, "the other channels may still be read")
 	require.Equal(t, "c", got.Problems[0].Channel)
 	require.Equal(t, http.StatusForbidden, got.Problems[0].Status)

@@ -115,8 +115,14 @@ func (s *eventSource) next() serverEvent {
 	}
 }
 
+// streamMessage is the data of a message.
+type streamMessage struct {
+	wire.StreamMessage
+	client.Message
+}
+
 // message returns the next event, which is a message.
-func (s *eventSource) message() (m wire.StreamMessage) {
+func (s *eventSource) message() (m streamMessage) {
 	s.t.Helper()
 	e := s.next()
 	require.Equal(s.t, "message", e.name, e.data)

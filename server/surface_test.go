@@ -238,7 +238,7 @@ func TestMetricsOfFetchesOfMany(t *testing.T) {
 	}
 	fetch := func(from ...string) []client.SourceDelivery {
 		t.Helper()
-		return servertest.Decode[wire.Deliveries](h.Do("POST", "/v1/fetch", servertest.FetchBody(from...))).Deliveries
+		return servertest.Decode[servertest.Deliveries](h.Do("POST", "/v1/fetch", servertest.FetchBody(from...))).Deliveries
 	}
 	found := fetch("a", "b", created.Channel+"/"+created.Subscriber)
 	require.Len(t, found, 2)

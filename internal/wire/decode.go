@@ -7,16 +7,17 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/matchmaking"
 	"github.com/tidemark-dev/tidemark/internal/strictjson"
 )
 
-// AppendDrafts decodes the body of a publish, one message or an array of them, and appends it to dst. The contents
-// are parts of body. batch reports whether it was an array. The error is an *InputError with SlugInvalidBody,
-// SlugInvalidBatch or SlugInvalidMessageID.
-func AppendDrafts(dst []client.Draft, body []byte) (drafts []client.Draft, batch bool, err error) {
+// DecodeDrafts decodes the body of a publish, one message or an array of them. The contents are parts of body. batch
+// reports whether it was an array. The error is an *InputError with SlugInvalidBody, SlugInvalidBatch or
+// SlugInvalidMessageID.
+func DecodeDrafts(body []byte) (drafts []channel.Draft, batch bool, err error) {
 	if !bytes.HasPrefix(body[start(body):], []byte("[")) {
 		var single draft
 		switch err := decode(body, fault.SlugInvalidBody, &single); {
@@ -25,7 +26,7 @@ func AppendDrafts(dst []client.Draft, body []byte) (drafts []client.Draft, batch
 		case single.Content.end == 0:
 			return nil, false, missing("content", "")
 		}
-		return append(dst, single.in(body)), false, nil
+		return []channel.Draft{single.in(body)}, false, nil
 	}
 	var list []draft
 	if err := decode(body, fault.SlugInvalidBody, &list); err != nil {
@@ -34,13 +35,14 @@ func AppendDrafts(dst []client.Draft, body []byte) (drafts []client.Draft, batch
 	if len(list) == 0 {
 		return nil, true, &InputError{Slug: fault.SlugInvalidBatch, Detail: "the batch is empty"}
 	}
+	drafts = make([]channel.Draft, len(list))
 	for i := range list {
 		if list[i].Content.end == 0 {
 			return nil, true, missing("content", "/"+strconv.Itoa(i))
 		}
-		dst = append(dst, list[i].in(body))
+		drafts[i] = list[i].in(body)
 	}
-	return dst, true, nil
+	return drafts, true, nil
 }
 
 // orAnArray adds to an error about the type of a body that an array is valid, too.

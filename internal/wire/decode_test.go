@@ -2,7 +2,6 @@ package wire_test
 
 import (
 	"cmp"
-	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -28,33 +27,33 @@ func refused(t *testing.T, err error, want wire.InputError) {
 	require.Equal(t, want.Detail, got.Error())
 }
 
-func TestAppendDrafts(t *testing.T) {
+func TestDecodeDrafts(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		body  string
-		want  []client.Draft
+		want  []channel.Draft
 		batch bool
 	}{
 		"one": {`{"id":"a","content":{"x":1}}`,
-			[]client.Draft{{ID: "a", Content: json.RawMessage(`{"x":1}`)}}, false},
-		"without id": {`{"content":null}`, []client.Draft{{Content: json.RawMessage(`null`)}}, false},
-		"content first": {`{"content":"s","id":"a"}`, []client.Draft{{ID: "a", Content: json.RawMessage(`"s"`)}},
+			[]channel.Draft{{ID: "a", Content: []byte(`{"x":1}`)}}, false},
+		"without id": {`{"content":null}`, []channel.Draft{{Content: []byte(`null`)}}, false},
+		"content first": {`{"content":"s","id":"a"}`, []channel.Draft{{ID: "a", Content: []byte(`"s"`)}},
 			false},
 		"white space": {" \n{ \"content\" : { \"x\" :\t1.0 } , \"id\" : \"a\" }\r\n",
-			[]client.Draft{{ID: "a", Content: json.RawMessage("{ \"x\" :\t1.0 }")}}, false},
+			[]channel.Draft{{ID: "a", Content: []byte("{ \"x\" :\t1.0 }")}}, false},
 		"escapes": {`{"\u0069d":"\u0061\"","content":"\u0041"}`,
-			[]client.Draft{{ID: `a"`, Content: json.RawMessage(`"\u0041"`)}}, false},
-		"batch of one": {`[{"content":1}]`, []client.Draft{{Content: json.RawMessage(`1`)}}, true},
-		"batch": {`[{"content":1}, {"id":"b","content":[ ]}]`, []client.Draft{{Content: json.RawMessage(`1`)},
-			{ID: "b", Content: json.RawMessage(`[ ]`)}}, true},
+			[]channel.Draft{{ID: `a"`, Content: []byte(`"\u0041"`)}}, false},
+		"batch of one": {`[{"content":1}]`, []channel.Draft{{Content: []byte(`1`)}}, true},
+		"batch": {`[{"content":1}, {"id":"b","content":[ ]}]`, []channel.Draft{{Content: []byte(`1`)},
+			{ID: "b", Content: []byte(`[ ]`)}}, true},
 		"lone surrogates": {`{"content":{"\ud83d":["\ude00\ud83d","\uD83Dx","\ud83d\\ude00"]}}`,
-			[]client.Draft{{Content: json.RawMessage(`{"\ud83d":["\ude00\ud83d","\uD83Dx","\ud83d\\ude00"]}`)}}, false},
-		"number as written": {`{"content":1.230e+0045}`, []client.Draft{{Content: json.RawMessage(`1.230e+0045`)}},
+			[]channel.Draft{{Content: []byte(`{"\ud83d":["\ude00\ud83d","\uD83Dx","\ud83d\\ude00"]}`)}}, false},
+		"number as written": {`{"content":1.230e+0045}`, []channel.Draft{{Content: []byte(`1.230e+0045`)}},
 			false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			got, batch, err := wire.AppendDrafts(nil, []byte(test.body))
+			got, batch, err := wire.DecodeDrafts([]byte(test.body))
 			require.NoError(t, err)
 			require.Equal(t, test.want, got)
 			require.Equal(t, test.batch, batch)
@@ -62,8 +61,8 @@ func TestAppendDrafts(t *testing.T) {
 	}
 }
 
-// TestAppendDraftsRefuses tests the rules of messages; package strictjson tests those of strict JSON.
-func TestAppendDraftsRefuses(t *testing.T) {
+// TestDecodeDraftsRefuses tests the rules of messages; package strictjson tests those of strict JSON.
+func TestDecodeDraftsRefuses(t *testing.T) {
 	t.Parallel()
 	for body, want := range map[string]wire.InputError{
 		"":                          {Detail: "the body is empty, it must be JSON"},
@@ -96,7 +95,7 @@ func TestAppendDraftsRefuses(t *testing.T) {
 	} {
 		t.Run(body, func(t *testing.T) {
 			t.Parallel()
-			_, _, err := wire.AppendDrafts(nil, []byte(body))
+			_, _, err := wire.DecodeDrafts([]byte(body))
 			refused(t, err, want)
 		})
 	}
@@ -105,10 +104,8 @@ func TestAppendDraftsRefuses(t *testing.T) {
 func TestContentsArePartsOfTheBody(t *testing.T) {
 	t.Parallel()
 	body := []byte(`[{"content":{ "a": 1 }},{"content":2}]`)
-	var space [2]client.Draft
-	drafts, _, err := wire.AppendDrafts(space[:0], body)
+	drafts, _, err := wire.DecodeDrafts(body)
 	require.NoError(t, err)
-	require.Same(t, &space[0], &drafts[0])
 	require.Equal(t, unsafe.StringData(unsafe.String(&body[12], 1)), unsafe.SliceData(drafts[0].Content))
 	require.Equal(t, len(drafts[0].Content), cap(drafts[0].Content),
 		"appending to a content must not reach into the body")

@@ -9,6 +9,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 
+	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/matchmaking"
@@ -32,15 +33,15 @@ func (p *part) UnmarshalJSONFrom(d *jsontext.Decoder) error {
 // in returns the part of body. Appending to it doesn't change body.
 func (p part) in(body []byte) []byte { return body[p.start:p.end:p.end] }
 
-// draft is a Draft in a body. The end of its content is 0 if it has none.
+// draft is a client.Draft in a body. The end of its content is 0 if it has none.
 type draft struct {
 	ID      messageID `json:"id"`
 	Content part      `json:"content"`
 }
 
 // in returns the draft with its content, a part of body.
-func (d *draft) in(body []byte) client.Draft {
-	return client.Draft{ID: string(d.ID), Content: d.Content.in(body)}
+func (d *draft) in(body []byte) channel.Draft {
+	return channel.Draft{ID: string(d.ID), Content: d.Content.in(body)}
 }
 
 // messageID is the ID of a message, which is left out rather than empty.

@@ -3,27 +3,27 @@ package wire
 import (
 	"strconv"
 
-	"github.com/tidemark-dev/tidemark/client"
+	"github.com/tidemark-dev/tidemark/channel"
 )
 
-// AppendDelivery appends the JSON of a delivery, with the contents unchanged. The IDs must be names and the receipt
-// handle base64url, which need no escapes.
-func AppendDelivery(dst []byte, d *client.Delivery) []byte {
+// AppendDelivery appends the JSON of a delivery, a client.Delivery, with the contents unchanged. The IDs must be names
+// and the receipt base64url, which need no escapes.
+func AppendDelivery(dst []byte, d *channel.Delivery) []byte {
 	return appendDeliveryMembers(append(dst, '{'), d)
 }
 
-func appendDeliveryMembers(dst []byte, d *client.Delivery) []byte {
+func appendDeliveryMembers(dst []byte, d *channel.Delivery) []byte {
 	dst = append(dst, `"messages":[`...)
 	for i := range d.Messages {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = appendMessage(dst, &d.Messages[i])
+		dst = AppendMessage(dst, &d.Messages[i])
 	}
 	dst = append(dst, ']')
-	if d.ReceiptHandle != "" {
+	if d.Receipt != "" {
 		dst = append(dst, `,"receiptHandle":"`...)
-		dst = append(dst, d.ReceiptHandle...)
+		dst = append(dst, d.Receipt...)
 		dst = append(dst, '"')
 	}
 	dst = append(dst, `,"more":`...)
@@ -44,7 +44,8 @@ func appendDeliveryMembers(dst []byte, d *client.Delivery) []byte {
 	return append(dst, '}')
 }
 
-func appendMessage(dst []byte, m *client.Message) []byte {
+// AppendMessage appends the JSON of a message, a client.Message, with the content unchanged.
+func AppendMessage(dst []byte, m *channel.Message) []byte {
 	dst = append(dst, `{"id":"`...)
 	dst = append(dst, m.ID...)
 	dst = append(dst, `","clock":`...)
@@ -63,11 +64,15 @@ func appendMessage(dst []byte, m *client.Message) []byte {
 const timeLayout = "2006-01-02T15:04:05.000Z"
 
 // DeliverySize estimates how many bytes AppendDelivery appends, a little more rather than less.
-func DeliverySize(d *client.Delivery) int {
-	const frame, perMessage = 96, 96
-	size := frame + len(d.ReceiptHandle)
-	for i := range d.Messages {
-		size += perMessage + len(d.Messages[i].ID) + len(d.Messages[i].Content)
+func DeliverySize(d *channel.Delivery) int {
+	const frame = 160
+	return frame + len(d.Receipt) + messagesSize(d.Messages)
+}
+
+func messagesSize(messages []channel.Message) (size int) {
+	const perMessage = 96
+	for i := range messages {
+		size += perMessage + len(messages[i].ID) + len(messages[i].Content)
 	}
 	return size
 }

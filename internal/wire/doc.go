@@ -10,7 +10,7 @@
 // begin with Append instead: they copy a content byte for byte, while encoding/json rewrites its white space and
 // escapes.
 //
-// Servers decode requests with [AppendDrafts] and the Decode functions, which are strict: they refuse duplicate and
+// Servers decode requests with [DecodeDrafts] and the Decode functions, which are strict: they refuse duplicate and
 // unknown members, null, text that is not UTF-8, and anything after the JSON value. The content of a message, and the
 // extensions of a ticket, are checked and kept byte for byte. The error is always an *[InputError]. Where a request has
 // rules that its struct doesn't state, such as a member that must be there, the function decodes into a struct that

@@ -9,10 +9,12 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/clock"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/wire"
+	"github.com/tidemark-dev/tidemark/test/servertest"
 )
 
 var (
@@ -44,48 +46,60 @@ func TestPublishedAppendJSON(t *testing.T) {
 			Channel: names.Draw(t, "channel"), ID: names.Draw(t, "id"), Clock: clocks.Draw(t, "clock"),
 			Duplicate: rapid.Bool().Draw(t, "duplicate"), Differs: rapid.Bool().Draw(t, "differs"),
 		}
-		decodes(t, wire.AppendPublishedJSON(nil, &want), want)
+		p := channel.Published{ID: want.ID, Clock: want.Clock, Duplicate: want.Duplicate, Differs: want.Differs}
+		decodes(t, wire.AppendPublishedJSON(nil, want.Channel, &p), want)
 
 		byReflection, err := json.Marshal(want)
 		require.NoError(t, err)
-		require.Equal(t, string(byReflection), string(wire.AppendPublishedJSON(nil, &want)))
+		require.Equal(t, string(byReflection), string(wire.AppendPublishedJSON(nil, want.Channel, &p)))
 	})
 }
 
-func drawDelivery(t *rapid.T) client.Delivery {
-	d := client.Delivery{
+// drawDelivery returns a delivery, and what clients receive.
+func drawDelivery(t *rapid.T) (d channel.Delivery, want client.Delivery) {
+	want = client.Delivery{
 		Messages: []client.Message{}, ReceiptHandle: handles.Draw(t, "handle"),
 		More: rapid.Bool().Draw(t, "more"), Expired: rapid.Uint64().Draw(t, "expired"),
+		Purged: rapid.Uint64().Draw(t, "purged"), Damaged: rapid.Uint64().Draw(t, "damaged"),
+		Lost: rapid.Bool().Draw(t, "lost"),
 	}
+	d = channel.Delivery{Receipt: want.ReceiptHandle, More: want.More, Expired: want.Expired, Purged: want.Purged,
+		Damaged: want.Damaged, Lost: want.Lost}
 	for range rapid.IntRange(0, 4).Draw(t, "messages") {
 		m := client.Message{ID: names.Draw(t, "id"), Clock: clocks.Draw(t, "clock"),
 			Content: json.RawMessage(contents.Draw(t, "content"))}
 		if rapid.Bool().Draw(t, "dated") {
 			m.PublishedAt = times.Draw(t, "at")
 		}
-		d.Messages = append(d.Messages, m)
+		want.Messages = append(want.Messages, m)
+		d.Messages = append(d.Messages, channel.Message{ID: m.ID, Clock: m.Clock, Content: m.Content,
+			PublishedAt: m.PublishedAt, Trace: "unseen"})
 	}
-	return d
+	return d, want
 }
 
 func TestDeliveryAppendJSON(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		want := drawDelivery(t)
-		data := wire.AppendDelivery([]byte{}, &want)
+		d, want := drawDelivery(t)
+		data := wire.AppendDelivery([]byte{}, &d)
 		decodes(t, data, want)
-		require.LessOrEqual(t, len(data), wire.DeliverySize(&want))
+		require.LessOrEqual(t, len(data), wire.DeliverySize(&d))
 	})
 }
 
 func TestDeliveriesAppendJSON(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
-		want := wire.Deliveries{Deliveries: []client.SourceDelivery{}, Problems: []wire.SourceProblem{}}
+		want := servertest.Deliveries{Deliveries: []client.SourceDelivery{}, Problems: []wire.SourceProblem{}}
+		var all wire.Deliveries
 		for range rapid.IntRange(0, 3).Draw(t, "deliveries") {
-			want.Deliveries = append(want.Deliveries, client.SourceDelivery{
-				Channel: names.Draw(t, "channel"), Subscriber: names.Draw(t, "subscriber"), Delivery: drawDelivery(t),
-			})
+			d, wanted := drawDelivery(t)
+			source := client.SourceDelivery{Channel: names.Draw(t, "channel"),
+				Subscriber: names.Draw(t, "subscriber"), Delivery: wanted}
+			want.Deliveries = append(want.Deliveries, source)
+			all.Deliveries = append(all.Deliveries, wire.SourceDelivery{Channel: source.Channel,
+				Subscriber: source.Subscriber, Delivery: d})
 		}
 		for range rapid.IntRange(0, 3).Draw(t, "plain problems") {
 			problem := wire.NewProblem(fault.SlugNoSubscriber, 404, names.Draw(t, "detail"))
@@ -94,31 +108,33 @@ func TestDeliveriesAppendJSON(t *testing.T) {
 				Channel: names.Draw(t, "channel"), Subscriber: names.Draw(t, "subscriber"), Problem: *problem,
 			})
 		}
-		require.LessOrEqual(t, len(want.AppendJSON(nil)), want.JSONSize())
+		all.Problems = want.Problems
+		require.LessOrEqual(t, len(all.AppendJSON(nil)), all.JSONSize())
 		for range rapid.IntRange(0, 3).Draw(t, "problems") { // what is refused can be any text
 			want.Problems = append(want.Problems, wire.SourceProblem{
 				Channel: rapid.String().Draw(t, "channel"), Subscriber: rapid.String().Draw(t, "subscriber"),
 				Problem: *wire.NewProblem(fault.SlugNoSubscriber, 404, rapid.String().Draw(t, "detail")),
 			})
 		}
-		decodes(t, want.AppendJSON(nil), want)
+		all.Problems = want.Problems
+		decodes(t, all.AppendJSON(nil), want)
 	})
 }
 
 func TestDeliveryAsPublished(t *testing.T) {
 	t.Parallel()
-	d := client.Delivery{
-		Messages: []client.Message{{
+	d := channel.Delivery{
+		Messages: []channel.Message{{
 			ID: "m1", Clock: clock.Min, Content: json.RawMessage(`{ "text" : "<hello> & \u0041" }`),
 			PublishedAt: time.Date(2026, 2, 3, 5, 5, 6, 7e6, time.FixedZone("", 3600)),
 		}},
-		ReceiptHandle: "abc", More: true, Expired: 3,
+		Receipt: "abc", More: true, Expired: 3,
 	}
 	require.Equal(t, `{"messages":[{"id":"m1","clock":-9007199254740991,"content":{ "text" : "<hello> & \u0041" },`+
 		`"publishedAt":"2026-02-03T04:05:06.007Z"}],"receiptHandle":"abc","more":true,"expired":3}`,
 		string(wire.AppendDelivery(nil, &d)))
 
-	empty := client.Delivery{}
+	empty := channel.Delivery{}
 	require.Equal(t, `{"messages":[],"more":false,"expired":0}`, string(wire.AppendDelivery(nil, &empty)))
 }
 

@@ -3,6 +3,7 @@ package wire
 import (
 	"encoding/json"
 
+	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/client"
 )
 
@@ -15,8 +16,15 @@ type FetchRequest struct {
 
 // Deliveries is the answer to a fetch from several channels.
 type Deliveries struct {
-	Deliveries []client.SourceDelivery `json:"deliveries"` // only sources with messages, or with some that expired
-	Problems   []SourceProblem         `json:"problems"`   // only sources that failed
+	Deliveries []SourceDelivery // only sources with messages, or with some that expired
+	Problems   []SourceProblem  // only sources that failed
+}
+
+// SourceDelivery is the delivery from a source, a client.SourceDelivery.
+type SourceDelivery struct {
+	Channel    string
+	Subscriber string // of a tail there is none
+	channel.Delivery
 }
 
 // SourceProblem is the problem of a source that failed.

@@ -18,26 +18,24 @@ type ChannelList struct {
 	Cursor   string                 `json:"cursor,omitempty"` // of the next page; left out on the last
 }
 
-// AppendPeeked appends the JSON of the answer to a peek, with the contents unchanged.
-func AppendPeeked(dst []byte, p *client.Peeked) []byte {
-	dst = append(append(dst, `{"channel":"`...), p.Channel...)
-	dst = append(append(dst, `","epoch":"`...), p.Epoch...)
+// AppendPeeked appends the JSON of the answer to a peek, a client.Peeked, with the contents unchanged.
+func AppendPeeked(dst []byte, name string, p *channel.Peek) []byte {
+	dst = append(append(dst, `{"channel":"`...), name...)
+	dst = append(append(dst, `","epoch":"`...), p.Epoch.String()...)
 	dst = strconv.AppendInt(append(dst, `","clock":`...), int64(p.Clock), 10)
 	dst = append(dst, `,"messages":[`...)
 	for i := range p.Messages {
 		if i > 0 {
 			dst = append(dst, ',')
 		}
-		dst = appendMessage(dst, &p.Messages[i])
+		dst = AppendMessage(dst, &p.Messages[i])
 	}
 	dst = strconv.AppendInt(append(dst, `],"through":`...), int64(p.Through), 10)
-	return append(strconv.AppendBool(append(dst, `,"more":`...), p.More), '}')
+	return append(strconv.AppendBool(append(dst, `,"more":`...), p.Through != p.Clock), '}')
 }
 
 // PeekedSize estimates how many bytes AppendPeeked appends, a little more rather than less.
-func PeekedSize(p *client.Peeked) int {
-	return DeliverySize(&client.Delivery{Messages: p.Messages}) + len(p.Channel) + 128
-}
+func PeekedSize(name string, p *channel.Peek) int { return messagesSize(p.Messages) + len(name) + 256 }
 
 // PurgeRequest is the body of a purge.
 type PurgeRequest struct {

@@ -3,13 +3,13 @@ package wire
 import (
 	"strconv"
 
-	"github.com/tidemark-dev/tidemark/client"
+	"github.com/tidemark-dev/tidemark/channel"
 )
 
-// AppendPublishedJSON appends the JSON of p. Channel and ID must be names, which need no escapes.
-func AppendPublishedJSON(dst []byte, p *client.Published) []byte {
+// AppendPublishedJSON appends the JSON of p, a client.Published. The names of the channel and of p need no escapes.
+func AppendPublishedJSON(dst []byte, name string, p *channel.Published) []byte {
 	dst = append(dst, `{"channel":"`...)
-	dst = append(dst, p.Channel...)
+	dst = append(dst, name...)
 	dst = append(dst, `","id":"`...)
 	dst = append(dst, p.ID...)
 	dst = append(dst, `","clock":`...)

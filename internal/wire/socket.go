@@ -9,6 +9,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/strictjson"
@@ -51,8 +52,8 @@ type ClientFrame struct {
 	Resume     string // of subscribe, as ReceiptHandle; may be empty
 	// LastReceiptHandle is one that the client had before: of subscribe, without Resume; may be empty.
 	LastReceiptHandle string
-	ReceiptHandle     string       // of ack
-	Draft             client.Draft // of publish
+	ReceiptHandle     string        // of ack
+	Draft             channel.Draft // of publish
 }
 
 // frameForm is the form of a type of frames.
@@ -79,18 +80,17 @@ func ClientFrames() []string { return slices.Sorted(maps.Keys(frameForms)) }
 
 // clientFrame is a ClientFrame in JSON.
 type clientFrame struct {
-	Type          string    `json:"type"`
-	Ref           ref       `json:"ref"`
-	Token         string    `json:"token"`
-	Channel       string    `json:"channel"`
-	Subscriber    string    `json:"subscriber"`
-	From          *From     `json:"from"`
-	Window        window    `json:"window"`
-	Resume        string    `json:"resume"`
-	Last          string    `json:"lastReceiptHandle"`
-	ReceiptHandle string    `json:"receiptHandle"`
-	ID            messageID `json:"id"`
-	Content       part      `json:"content"`
+	Type          string `json:"type"`
+	Ref           ref    `json:"ref"`
+	Token         string `json:"token"`
+	Channel       string `json:"channel"`
+	Subscriber    string `json:"subscriber"`
+	From          *From  `json:"from"`
+	Window        window `json:"window"`
+	Resume        string `json:"resume"`
+	Last          string `json:"lastReceiptHandle"`
+	ReceiptHandle string `json:"receiptHandle"`
+	draft
 }
 
 // members calls yield with the name of each member but the type, and whether it is there.
@@ -154,7 +154,7 @@ func (f *clientFrame) in(text []byte) ClientFrame {
 		Type: f.Type, Ref: uint64(f.Ref), Token: plain(f.Token), Channel: plain(f.Channel),
 		Subscriber: plain(f.Subscriber), From: f.From, Window: int(f.Window), Resume: plain(f.Resume),
 		LastReceiptHandle: plain(f.Last), ReceiptHandle: plain(f.ReceiptHandle),
-		Draft: client.Draft{ID: string(f.ID), Content: f.Content.in(text)},
+		Draft: f.draft.in(text),
 	}
 }
 
@@ -215,10 +215,10 @@ func AppendAnswer(dst []byte, kind string, ref uint64) []byte {
 	return append(beginFrame(dst, kind, ref), '}')
 }
 
-// AppendPublished appends the frame that answers a publish. The names in p need no escapes.
-func AppendPublished(dst []byte, ref uint64, p *client.Published) []byte {
+// AppendPublished appends the frame that answers a publish. The names of the channel and of p need no escapes.
+func AppendPublished(dst []byte, ref uint64, name string, p *channel.Published) []byte {
 	return appendMembers(beginFrame(dst, FramePublished, ref), func(dst []byte) []byte {
-		return AppendPublishedJSON(dst, p)
+		return AppendPublishedJSON(dst, name, p)
 	})
 }
 

@@ -1,20 +1,15 @@
 package wire
 
-import (
-	"strconv"
-
-	"github.com/tidemark-dev/tidemark/client"
-)
+import "strconv"
 
 // MediaEvents is the media type of streams of server-sent events.
 const MediaEvents = "text/event-stream"
 
-// StreamMessage is the data of the event "message" of a stream.
+// StreamMessage is the data of the event "message" of a stream, without the message, whose members follow.
 type StreamMessage struct {
 	StreamSource
 
 	ReceiptHandle string `json:"receiptHandle,omitempty"` // of streams from many channels; else it is the event's ID
-	client.Message
 }
 
 // StreamSource is the source of an event, in streams from many channels. It is left out if there is one source. A tail
@@ -38,18 +33,8 @@ type StreamEnd struct {
 	Reason string `json:"reason"`
 }
 
-// AppendJSON appends the JSON of m, with the content unchanged. The names, IDs and the receipt handle need no escapes.
-func (m *StreamMessage) AppendJSON(dst []byte) []byte {
-	if m.Channel == "" {
-		return appendMessage(dst, &m.Message)
-	}
-	dst = m.appendHead(dst)
-	start := len(dst)
-	dst = appendMessage(dst, &m.Message)
-	return append(dst[:start], dst[start+1:]...) // without the brace
-}
-
-// AppendWith is AppendJSON with the JSON of the message, which was made before.
+// AppendWith appends the JSON of m and of the message, that of AppendMessage. The names and the receipt handle need no
+// escapes.
 func (m *StreamMessage) AppendWith(dst, message []byte) []byte {
 	if m.Channel == "" {
 		return append(dst, message...)

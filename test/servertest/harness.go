@@ -405,6 +405,12 @@ func (h *Harness) Subscribe(channel, subscriber string) client.Subscription {
 	return Decode[client.Subscription](h.Do("PUT", "/v1/channels/"+channel+"/subscribers/"+subscriber, ""))
 }
 
+// Deliveries is the answer to a fetch from several channels, as clients receive it.
+type Deliveries struct {
+	Deliveries []client.SourceDelivery `json:"deliveries"`
+	Problems   []wire.SourceProblem    `json:"problems"`
+}
+
 // Fetch fetches without waiting.
 func (h *Harness) Fetch(channel, subscriber string) client.Delivery {
 	h.TB.Helper()

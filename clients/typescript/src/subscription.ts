@@ -3,17 +3,10 @@ import { Events } from "./events.js";
 import type { Http } from "./http.js";
 import { backoff, pause } from "./pace.js";
 import { placeOf, trim, type Hub, type Sink, type State } from "./route.js";
-import type { ArrivedGap, Arrival, Gap, Source } from "./transport.js";
+import { messageOf, type ArrivedGap, type Arrival, type Gap, type Source, type TailMessage } from "./transport.js";
 
 /** A message of a channel. */
-export interface Message<T = unknown> {
-  readonly channel: string;
-  readonly id: string;
-  /** The message's position in its channel. */
-  readonly clock: number;
-  readonly content: T;
-  /** Redis's time. It isn't known of messages that a predecessor of the service stored. */
-  readonly publishedAt: Date | undefined;
+export interface Message<T = unknown> extends TailMessage<T> {
   /**
    * Acknowledges this message and all before it. The promise resolves when the service has done so. By long poll, where
    * several messages have one receipt, only the last of them is acknowledged at the service, with those before it.
@@ -265,16 +258,8 @@ export class Subscription<T = unknown> extends Events<SubscriptionEvents> implem
   }
 
   #message(known: Known): Message<T> {
-    const { id, clock, content, publishedAt } = known.message!;
     const { place } = known;
-    return {
-      channel: this.source.channel,
-      id,
-      clock,
-      content: content as T,
-      publishedAt: publishedAt === undefined ? undefined : new Date(publishedAt),
-      ack: () => this.#ack(known, place),
-    };
+    return { ...messageOf<T>(this.source.channel, known.message!), ack: () => this.#ack(known, place) };
   }
 
   /** #ack acknowledges a message that was handed out at a place, and so all before it. */

@@ -4,12 +4,10 @@ import type { CallOptions } from "./channel.js";
 import { parse, TidemarkError, unreachable } from "./errors.js";
 import { backoff, joined, pause, Watchdog } from "./pace.js";
 import { events } from "./sse.js";
-import type { Message } from "./subscription.js";
 import type { Tidemark } from "./tidemark.js";
-import { check, firstByteTimeout, silenceTimeout, stable, type Gap } from "./transport.js";
+import { check, firstByteTimeout, messageOf, silenceTimeout, stable, type Gap, type TailMessage } from "./transport.js";
 
-/** A message that can't be acknowledged. */
-export type TailMessage<T = unknown> = Omit<Message<T>, "ack">;
+export type { TailMessage };
 
 export interface TailOptions extends Pick<CallOptions, "signal"> {
   /** Where the tail begins: after all messages, before the oldest one, or after a clock. Default: "latest". */
@@ -56,15 +54,10 @@ export async function* tail<T = unknown>(
           }
           const data = parse<Data>(e.data);
           check(data);
-          const { id, clock, content, publishedAt, reason, count } = data;
           if (e.id) last = e.id;
           failures = 0;
-          if (e.event === "gap") {
-            options.onGap?.({ reason, count });
-          } else {
-            const at = publishedAt === undefined ? undefined : new Date(publishedAt);
-            yield { channel, id, clock, content: content as T, publishedAt: at };
-          }
+          if (e.event === "gap") options.onGap?.({ reason: data.reason, count: data.count });
+          else yield messageOf<T>(channel, data);
         }
       } catch (cause) {
         if (stop.aborted) return;

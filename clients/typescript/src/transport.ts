@@ -15,6 +15,23 @@ export interface Source {
 /** A message as it arrives. Only messages that can be acknowledged by themselves have a receipt handle. */
 export type Arrival = components["schemas"]["Message"] & { readonly receiptHandle?: string | undefined };
 
+/** A message of a channel, as a subscriber or a tail has it. */
+export interface TailMessage<T = unknown> {
+  readonly channel: string;
+  readonly id: string;
+  /** The message's position in its channel. */
+  readonly clock: number;
+  readonly content: T;
+  /** Redis's time. It isn't known of messages that a predecessor of the service stored. */
+  readonly publishedAt: Date | undefined;
+}
+
+/** messageOf returns a message of a channel that has arrived. */
+export function messageOf<T>(channel: string, m: Arrival): TailMessage<T> {
+  const { id, clock, content, publishedAt: at } = m;
+  return { channel, id, clock, content: content as T, publishedAt: at === undefined ? undefined : new Date(at) };
+}
+
 /** Messages that a subscriber doesn't have. */
 export interface Gap {
   /**

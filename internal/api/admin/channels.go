@@ -232,12 +232,8 @@ func (h *channels) peek(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	answer := client.Peeked{Channel: c.Param(0), Epoch: p.Epoch.String(), Clock: p.Clock, Through: p.Through,
-		More: p.Through != p.Clock, Messages: make([]client.Message, len(p.Messages))}
-	for i := range p.Messages {
-		answer.Messages[i] = web.MessageOf(&p.Messages[i])
-	}
-	return c.Append(http.StatusOK, wire.PeekedSize(&answer), func(b []byte) []byte { return wire.AppendPeeked(b, &answer) })
+	name := c.Param(0)
+	return c.Append(http.StatusOK, wire.PeekedSize(name, &p), func(b []byte) []byte { return wire.AppendPeeked(b, name, &p) })
 }
 
 // purge is POST /v1/channels/{channel}/purge.

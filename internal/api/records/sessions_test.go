@@ -246,7 +246,7 @@ func TestARevokedSessionEndsItsWaits(t *testing.T) {
 	require.Equal(t, codes.Unauthenticated, status.Code(err), "%v", err)
 	require.Equal(t, access.ErrRevoked.Detail, status.Convert(err).Message())
 	h.Do("PUT", "/v1/channels/b/messages/1", "1", other).With(http.StatusCreated)
-	require.Len(t, servertest.Decode[wire.Deliveries]((<-stays).With(http.StatusOK)).Deliveries, 1)
+	require.Len(t, servertest.Decode[servertest.Deliveries]((<-stays).With(http.StatusOK)).Deliveries, 1)
 }
 
 // TestGuessedSessions: a client that guesses session tokens is soon refused without a read of Redis, while users with

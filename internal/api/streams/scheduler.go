@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/internal/wire"
 )
 
 // scheduler runs the tasks of streams that have something to do, so that a stream needs no goroutine while it waits. As
@@ -190,7 +191,7 @@ var workers = sync.Pool{New: func() any {
 func (w *worker) jsonOf(m *channel.Message) []byte {
 	if w.last != m {
 		w.last = nil // if this panics
-		w.json = appendJSON(w.json[:0], m)
+		w.json = wire.AppendMessage(w.json[:0], m)
 		w.last = m
 	}
 	return w.json

@@ -209,12 +209,7 @@ func (w *writer) arrived(arrivals []channel.Arrival) error {
 }
 
 // jsonOf returns the JSON of a message.
-func jsonOf(m *channel.Message) []byte { return appendJSON(nil, m) }
-
-func appendJSON(b []byte, m *channel.Message) []byte {
-	message := wire.StreamMessage{Message: web.MessageOf(m)}
-	return message.AppendJSON(b)
-}
+func jsonOf(m *channel.Message) []byte { return wire.AppendMessage(nil, m) }
 
 // flush sends what is buffered.
 func (w *writer) flush() error {

@@ -5,7 +5,6 @@ import (
 	"sync"
 
 	"github.com/tidemark-dev/tidemark/channel"
-	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/internal/access"
 	"github.com/tidemark-dev/tidemark/internal/api/web"
 	"github.com/tidemark-dev/tidemark/internal/tracing"
@@ -33,7 +32,7 @@ func (s *socket) publish(f *frame, request *wire.ClientFrame) {
 		}
 	}()
 	alone := s.Channels.BeginPublish(ctx, channel.PublishRequest{Channel: request.Channel,
-		Drafts: []channel.Draft{{ID: request.Draft.ID, Content: request.Draft.Content}}}, p.done)
+		Drafts: []channel.Draft{request.Draft}}, p.done)
 	if began = true; alone != nil {
 		go p.alone(alone)
 	}
@@ -83,8 +82,7 @@ func (p *publish) release() {
 
 // append appends the answer of a publish that has succeeded.
 func (p *publish) append(b []byte) []byte {
-	return wire.AppendPublished(b, p.ref, &client.Published{Channel: p.channel, ID: p.published.ID,
-		Clock: p.published.Clock, Duplicate: p.published.Duplicate, Differs: p.published.Differs})
+	return wire.AppendPublished(b, p.ref, p.channel, &p.published)
 }
 
 // answers are the publishes of a socket that have ended and aren't answered yet. A goroutine answers all that end while

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/tidemark-dev/tidemark/channel"
-	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/internal/access"
 	"github.com/tidemark-dev/tidemark/internal/api/web"
 	"github.com/tidemark-dev/tidemark/internal/wire"
@@ -102,9 +101,8 @@ func (d *deliveries) fetchMany(c *web.Call) error {
 		}
 		for _, found := range all.Found {
 			from := &q.From[found.Source]
-			answer.Deliveries = append(answer.Deliveries, client.SourceDelivery{
-				Channel: from.Channel, Subscriber: from.Subscriber, Delivery: wireDelivery(&found.Delivery),
-			})
+			answer.Deliveries = append(answer.Deliveries, wire.SourceDelivery{Channel: from.Channel,
+				Subscriber: from.Subscriber, Delivery: found.Delivery})
 		}
 		for _, p := range all.Problems {
 			from := &q.From[p.Source]
@@ -141,19 +139,5 @@ func granted(c *web.Call, r *wire.FetchRequest, answer *wire.Deliveries) (channe
 }
 
 func answerDelivery(c *web.Call, d *channel.Delivery) error {
-	answer := wireDelivery(d)
-	return c.Append(http.StatusOK, wire.DeliverySize(&answer), func(b []byte) []byte {
-		return wire.AppendDelivery(b, &answer)
-	})
-}
-
-func wireDelivery(d *channel.Delivery) client.Delivery {
-	answer := client.Delivery{
-		Messages: make([]client.Message, len(d.Messages)), ReceiptHandle: d.Receipt, More: d.More, Expired: d.Expired,
-		Purged: d.Purged, Damaged: d.Damaged, Lost: d.Lost,
-	}
-	for i := range d.Messages {
-		answer.Messages[i] = web.MessageOf(&d.Messages[i])
-	}
-	return answer
+	return c.Append(http.StatusOK, wire.DeliverySize(d), func(b []byte) []byte { return wire.AppendDelivery(b, d) })
 }

@@ -11,12 +11,11 @@ import (
 	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/access"
-	"github.com/tidemark-dev/tidemark/internal/wire"
 	"github.com/tidemark-dev/tidemark/test/servertest"
 )
 
 // problemsOf returns CHANNEL/SUBSCRIBER: STATUS SLUG of each problem of an answer.
-func problemsOf(d wire.Deliveries) (list []string) {
+func problemsOf(d servertest.Deliveries) (list []string) {
 	for _, p := range d.Problems {
 		list = append(list, fmt.Sprintf("%s/%s: %d %s", p.Channel, p.Subscriber, p.Status, p.Slug()))
 	}
@@ -28,11 +27,11 @@ func problemsOf(d wire.Deliveries) (list []string) {
 func TestFetchMany(t *testing.T) {
 	t.Parallel()
 	h := servertest.Start(t)
-	fetch := func(body string) wire.Deliveries {
+	fetch := func(body string) servertest.Deliveries {
 		t.Helper()
 		got := h.Do("POST", "/v1/fetch", body)
 		require.Equal(t, 200, got.Status, "%s", got.Body)
-		return servertest.Decode[wire.Deliveries](got)
+		return servertest.Decode[servertest.Deliveries](got)
 	}
 	require.Equal(t, client.MaxSources, channel.MaxSources)
 	for _, name := range []string{"a", "b", "c"} {
@@ -64,7 +63,7 @@ func TestFetchMany(t *testing.T) {
 		"POST /v1/fetch "+strings.Replace(servertest.FetchBody("a", "b/s/"+d.Deliveries[0].ReceiptHandle), "{",
 			`{"wait":60,`, 1))
 	h.Do("PUT", "/v1/channels/a/messages/a1", `"now"`)
-	d = servertest.Decode[wire.Deliveries](<-waiting)
+	d = servertest.Decode[servertest.Deliveries](<-waiting)
 	require.Len(t, d.Deliveries, 1)
 	require.Equal(t, "a1", d.Deliveries[0].Messages[0].ID)
 }
@@ -114,7 +113,7 @@ func TestBadFetchMany(t *testing.T) {
 	h.Do("POST", "/v1/fetch?x=1", servertest.FetchBody("a")).Problem(400, fault.SlugInvalidQuery)
 	h.Subscribe("a", "s")
 	require.Len(t,
-		servertest.Decode[wire.Deliveries](h.Do("POST", "/v1/fetch", servertest.FetchBody("a/s/"+long))).Problems, 1,
+		servertest.Decode[servertest.Deliveries](h.Do("POST", "/v1/fetch", servertest.FetchBody("a/s/"+long))).Problems, 1,
 		"a receipt of any length")
 }
 
@@ -145,10 +144,10 @@ func TestFetchManyIsGranted(t *testing.T) {
 		}
 		got := h.Do("POST", "/v1/fetch", body, as...)
 		require.Equal(t, 200, got.Status, "%s", got.Body)
-		require.Equal(t, want, problemsOf(servertest.Decode[wire.Deliveries](got)), credential)
+		require.Equal(t, want, problemsOf(servertest.Decode[servertest.Deliveries](got)), credential)
 	}
 	h.Do("POST", "/v1/fetch", servertest.FetchBody("a", "b")).Problem(401, fault.SlugNoCredential)
-	got := servertest.Decode[wire.Deliveries](h.Do("POST", "/v1/fetch", servertest.FetchBody("a\"<", "b}"),
+	got := servertest.Decode[servertest.Deliveries](h.Do("POST", "/v1/fetch", servertest.FetchBody("a\"<", "b}"),
 		servertest.Bearer("none")))
 	require.Equal(t, []string{`a"</s: ` + denied, "b}/s: " + denied}, problemsOf(got))
 

@@ -130,7 +130,7 @@ func TestPollsOfTicketsThatAreGone(t *testing.T) {
 	require.Equal(t, []string{
 		"ticket." + tickets[0] + "/player: 404 subscriber-not-found",
 		"ticket.chosen/player: 404 subscriber-not-found", "ticket.reserved/player: 404 subscriber-not-found",
-	}, problemsOf(servertest.Decode[wire.Deliveries](got)))
+	}, problemsOf(servertest.Decode[servertest.Deliveries](got)))
 	waiting.Wait()
 	for i, call := range calls {
 		require.NoError(t, errs[i])

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/tidemark-dev/tidemark/channel"
-	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/api/web"
 	"github.com/tidemark-dev/tidemark/internal/wire"
@@ -26,15 +25,10 @@ func (m *messages) publish(c *web.Call) error {
 	if err != nil {
 		return err
 	}
-	var space [1]client.Draft
-	decoded, batch, err := wire.AppendDrafts(space[:0], body.Bytes)
+	drafts, batch, err := wire.DecodeDrafts(body.Bytes)
 	if err != nil {
 		body.Release()
 		return err
-	}
-	drafts := make([]channel.Draft, len(decoded))
-	for i, d := range decoded {
-		drafts[i] = channel.Draft{ID: d.ID, Content: d.Content}
 	}
 	c.Decoded()
 	published, err := m.service.Publish(c.Context(), channel.PublishRequest{Channel: c.Param(0), Drafts: drafts})
@@ -89,12 +83,11 @@ func answerPublished(c *web.Call, published []channel.Published, batch bool) err
 		if batch {
 			b = append(b, '[')
 		}
-		for i, p := range published {
+		for i := range published {
 			if i > 0 {
 				b = append(b, ',')
 			}
-			b = wire.AppendPublishedJSON(b, &client.Published{Channel: name, ID: p.ID, Clock: p.Clock,
-				Duplicate: p.Duplicate, Differs: p.Differs})
+			b = wire.AppendPublishedJSON(b, name, &published[i])
 		}
 		if batch {
 			b = append(b, ']')

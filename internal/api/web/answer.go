@@ -9,8 +9,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/tidemark-dev/tidemark/channel"
-	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/internal/access"
 	"github.com/tidemark-dev/tidemark/internal/access/limits"
 	"github.com/tidemark-dev/tidemark/internal/wire"
@@ -185,9 +183,4 @@ func (c *Call) CloseIfLast() {
 		(!c.admitted || c.request.ProtoMajor == 1) && c.place.Wanted(c.admitted) {
 		c.response.Header()[headerConnection] = lastAnswer
 	}
-}
-
-// MessageOf returns a message as answers, streams and sockets have it.
-func MessageOf(m *channel.Message) client.Message {
-	return client.Message{ID: m.ID, Clock: m.Clock, Content: m.Content, PublishedAt: m.PublishedAt}
 }

@@ -116,9 +116,9 @@ func (r *reader) copy(ctx context.Context, messages []channel.Message) error {
 		return fmt.Errorf("the list of followers: %w", err)
 	}
 	drafts, bytes := make([]channel.Draft, len(messages)), 0
-	for i, m := range messages {
-		drafts[i] = channel.Draft{ID: m.ID, Content: m.Content, Trace: m.Trace}
-		bytes += len(m.Content)
+	for i := range messages {
+		drafts[i] = messages[i].Draft()
+		bytes += len(drafts[i].Content)
 	}
 	size := max(1, min(maxGroup, maxGroupBytes/max(1, bytes)))
 	for group := range slices.Chunk(all, size) {
