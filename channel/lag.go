@@ -12,12 +12,12 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/pace"
 )
 
-// The bounds of what a server reads for the metrics of lags: one script for each of MaxLagChannels channels in LagEvery,
-// the first DefaultPage subscribers of each, and MaxLagSubscribers in total.
+// The bounds of what a server reads for the metrics of lags: one script for each of maxLagChannels channels in lagEvery,
+// the first DefaultPage subscribers of each, and maxLagSubscribers in total.
 const (
-	LagEvery          = 15 * time.Second
-	MaxLagChannels    = 100
-	MaxLagSubscribers = 1000
+	lagEvery          = 15 * time.Second
+	maxLagChannels    = 100
+	maxLagSubscribers = 1000
 )
 
 // Lag is how far a subscriber was behind its channel when that was read.
@@ -34,7 +34,7 @@ type lagWatch struct {
 
 	mu         sync.RWMutex
 	channels   map[string]watchedLags
-	refused    bool // a channel beyond MaxLagChannels was used since the last read began
+	refused    bool // a channel beyond maxLagChannels was used since the last read began
 	incomplete bool // the last read left out channels or subscribers
 }
 
@@ -47,7 +47,7 @@ type watchedLags struct {
 func (w *lagWatch) use(channel string, policy Policy) {
 	w.mu.RLock()
 	_, ok := w.channels[channel]
-	full := w.refused && len(w.channels) >= MaxLagChannels
+	full := w.refused && len(w.channels) >= maxLagChannels
 	w.mu.RUnlock()
 	if ok || full {
 		return
@@ -56,7 +56,7 @@ func (w *lagWatch) use(channel string, policy Policy) {
 	defer w.mu.Unlock()
 	switch _, ok := w.channels[channel]; {
 	case ok:
-	case len(w.channels) >= MaxLagChannels:
+	case len(w.channels) >= maxLagChannels:
 		w.refused = true
 	default:
 		w.channels[channel] = watchedLags{policy: policy}
@@ -72,7 +72,7 @@ func (w *lagWatch) forget() {
 
 // run reads until ctx ends.
 func (w *lagWatch) run(ctx context.Context) {
-	for pace.Sleep(ctx, pace.Jitter(LagEvery)) {
+	for pace.Sleep(ctx, pace.Jitter(lagEvery)) {
 		w.read(ctx)
 	}
 }
@@ -85,7 +85,7 @@ func (w *lagWatch) read(ctx context.Context) {
 	w.refused = false
 	channels := maps.Clone(w.channels)
 	w.mu.Unlock()
-	room := MaxLagSubscribers
+	room := maxLagSubscribers
 	for _, name := range slices.Sorted(maps.Keys(channels)) {
 		watched := channels[name]
 		d, err := w.store.Describe(ctx, DescribeRequest{Channel: name, Policy: watched.policy,

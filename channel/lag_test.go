@@ -29,7 +29,7 @@ func watched(t *testing.T, store *stubStore, test func(t *testing.T, s *Service)
 
 // nextRead passes the time until lags were read again.
 func nextRead() {
-	time.Sleep(LagEvery * 5 / 4) //nolint:forbidigo // the time of synctest
+	time.Sleep(lagEvery * 5 / 4) //nolint:forbidigo // the time of synctest
 	synctest.Wait()
 }
 
@@ -103,22 +103,22 @@ func TestTooManyLags(t *testing.T) {
 			require.Equal(t, all, complete)
 		}
 		store.set(0, nil, SubscriberLag{})
-		for i := range MaxLagChannels {
+		for i := range maxLagChannels {
 			use(t, s, fmt.Sprint("watched", i))
 		}
-		requireLags(MaxLagChannels, true)
+		requireLags(maxLagChannels, true)
 		use(t, s, "watched-too")
 		nextRead()
 		asked := store.set(5, nil, SubscriberLag{})
-		require.Len(t, slices.Compact(slices.Sorted(slices.Values(asked))), MaxLagChannels)
-		requireLags(MaxLagChannels, false)
-		const each = MaxLagSubscribers / MaxLagChannels
+		require.Len(t, slices.Compact(slices.Sorted(slices.Values(asked))), maxLagChannels)
+		requireLags(maxLagChannels, false)
+		const each = maxLagSubscribers / maxLagChannels
 		store.set(0, nil, make([]SubscriberLag, each)...)
 		nextRead()
-		requireLags(MaxLagSubscribers, true)
+		requireLags(maxLagSubscribers, true)
 		store.set(0, nil, make([]SubscriberLag, each+1)...)
 		nextRead()
-		requireLags(MaxLagSubscribers, false)
+		requireLags(maxLagSubscribers, false)
 	})
 }
 
@@ -128,7 +128,7 @@ func TestOneLagTooMany(t *testing.T) {
 	var store lagStore
 	w := &lagWatch{store: &stubStore{describe: store.describe}, channels: make(map[string]watchedLags)}
 	s := &Service{lags: w}
-	for i := range MaxLagChannels + 1 {
+	for i := range maxLagChannels + 1 {
 		w.use(fmt.Sprint(i), Policy{})
 	}
 	for _, want := range []bool{false, true} {

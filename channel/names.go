@@ -17,8 +17,8 @@ func CheckChannel(name string) error {
 	return checkName(name, "channel name", "channel", fault.SlugInvalidChannel)
 }
 
-// CheckSubscriber is CheckChannel for subscriber names, with fault.SlugInvalidSubscriber.
-func CheckSubscriber(name string) error {
+// checkSubscriber is CheckChannel for subscriber names, with fault.SlugInvalidSubscriber.
+func checkSubscriber(name string) error {
 	return checkName(name, "subscriber name", "subscriber", fault.SlugInvalidSubscriber)
 }
 

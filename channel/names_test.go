@@ -20,7 +20,7 @@ var nameChecks = []struct {
 	field string
 }{
 	{CheckChannel, fault.SlugInvalidChannel, "channel"},
-	{CheckSubscriber, fault.SlugInvalidSubscriber, "subscriber"},
+	{checkSubscriber, fault.SlugInvalidSubscriber, "subscriber"},
 	{CheckMessageID, fault.SlugInvalidMessageID, "id"},
 }
 

@@ -201,7 +201,7 @@ func (s *Service) prepare(r *PublishRequest) (err error) {
 		return err
 	}
 	if r.Subscriber != "" {
-		err = CheckSubscriber(r.Subscriber)
+		err = checkSubscriber(r.Subscriber)
 	}
 	if err = cmp.Or(err, s.checkDrafts(r.Drafts, r.Policy)); err == nil {
 		r.Drafts = withIDs(r.Drafts)
@@ -365,7 +365,7 @@ func (s *Service) policy(channel string) (Policy, error) {
 
 func (s *Service) policyFor(channel, subscriber string) (Policy, error) {
 	policy, err := s.policy(channel)
-	err = cmp.Or(err, CheckSubscriber(subscriber))
+	err = cmp.Or(err, checkSubscriber(subscriber))
 	if err == nil && policy.Copies && subscriber == CopiesSubscriber {
 		err = errCopies
 	}

@@ -19,7 +19,7 @@ import (
 const (
 	DefaultWindow = 256
 	MaxWindow     = 1000
-	WindowBytes   = 4 << 20 // bytes of contents; always one message
+	windowBytes   = 4 << 20 // bytes of contents; always one message
 )
 
 const (
@@ -558,7 +558,7 @@ func (s *Stream) read(ctx context.Context, which []int) (remaining int, failed e
 		r.Identify = true
 		r.Max, r.MaxBytes = s.service.configured.Load().limits.DefaultMax, streamBytes/len(which)
 		if !src.isTail() {
-			r.Max, r.MaxBytes = min(r.Max, s.window-len(src.sent)), min(r.MaxBytes, WindowBytes-src.bytes)
+			r.Max, r.MaxBytes = min(r.Max, s.window-len(src.sent)), min(r.MaxBytes, windowBytes-src.bytes)
 		}
 		r.Max, r.MaxBytes = max(1, r.Max), max(1, r.MaxBytes)
 		if s.opening { // nothing has arrived that the token for the beginning would cover

@@ -267,7 +267,7 @@ func (s *Stream) acknowledged(i int, mark clock.Clock) {
 // way of another server.
 func (s *Stream) fill(i int) {
 	src := &s.sources[i]
-	full := !src.failed && !src.isTail() && (len(src.sent) >= s.window || src.bytes >= WindowBytes)
+	full := !src.failed && !src.isTail() && (len(src.sent) >= s.window || src.bytes >= windowBytes)
 	if full == src.full {
 		return
 	}

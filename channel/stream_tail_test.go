@@ -194,7 +194,7 @@ func TestTailsResume(t *testing.T) {
 		require.Len(t, st.collected(), 1+MaxTails)
 		after := st.tokenNow()
 		st.close()
-		require.LessOrEqual(t, len(after), MaxTokenBytes)
+		require.LessOrEqual(t, len(after), maxTokenBytes)
 		w.publish("c", false)
 		for _, tt := range []struct {
 			token string

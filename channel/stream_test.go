@@ -576,8 +576,8 @@ func TestStreamOfMany(t *testing.T) {
 		require.ErrorIs(t, st.all[0].Err, ErrNoSubscriber)
 		require.Equal(t, 7, st.all[0].Source)
 		token := st.tokens[255]
-		require.Greater(t, len(token), MaxTokenBytes/2)
-		require.LessOrEqual(t, len(token), MaxTokenBytes)
+		require.Greater(t, len(token), maxTokenBytes/2)
+		require.LessOrEqual(t, len(token), maxTokenBytes)
 		st.close()
 
 		again := openStream(t.Context(), t, s, StreamQuery{From: from, Resume: token, Acknowledge: true})

@@ -29,13 +29,13 @@ const (
 	tokenHead       = 1 + 16
 	positionBytes   = 1 + 16 + 8 // of an entry: index, epoch, clock
 	entryBytes      = positionBytes + len(receipt.Write{}) + 8 + 1
-	maxTokenEntries = MaxTokenBytes/4*3 - tokenHead - receipt.MACBytes // bytes
+	maxTokenEntries = maxTokenBytes/4*3 - tokenHead - receipt.MACBytes // bytes
 )
 
-// MaxTokenBytes is the length of the longest resume token. One with more sources than fit leaves out the IDs of
+// maxTokenBytes is the length of the longest resume token. One with more sources than fit leaves out the IDs of
 // messages of tails, without which the message isn't recognized once it is gone, and subscribers, whose messages since
 // the mark are sent again: first those whose last message is the oldest.
-const MaxTokenBytes = 2 << 10
+const maxTokenBytes = 2 << 10
 
 var tokenEncoding = base64.RawURLEncoding.Strict()
 
@@ -169,7 +169,7 @@ func (s *Stream) entries(version byte, raw []byte, receipts []*receipt.Receipt) 
 // signedToken returns the signed part of a token of a stream from many sources, or nil if no known key has signed it.
 func (v *verifier) signedToken(ctx context.Context, token string) ([]byte, error) {
 	raw, err := tokenEncoding.DecodeString(token)
-	if err != nil || len(token) > MaxTokenBytes || len(raw) < tokenHead+receipt.MACBytes ||
+	if err != nil || len(token) > maxTokenBytes || len(raw) < tokenHead+receipt.MACBytes ||
 		raw[0] != tokenVersion && raw[0] != tokenVersion1 {
 		return nil, nil //nolint:nilerr,nilnil // another text isn't signed
 	}

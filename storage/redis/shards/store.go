@@ -57,8 +57,8 @@ func New(conn *redis.Conn) *Store { return &Store{conn: conn} }
 
 func (s *Store) keys(cache string) keys { return keys{s.conn.Prefix(), cache} }
 
-// MaxTTL is the longest time for which a shard can be claimed.
-const MaxTTL = 24 * time.Hour
+// maxTTL is the longest time for which a shard can be claimed.
+const maxTTL = 24 * time.Hour
 
 // printable is the pattern of tokens and addresses: they are parts of a text that is divided by spaces.
 var printable = regexp.MustCompile(`^[!-~]{1,320}$`)
@@ -75,8 +75,8 @@ func check(m shard.Member, token string, ttl time.Duration) error {
 			return fmt.Errorf("%w: %s %q must match %s", shard.ErrName, field.what, field.text, printable)
 		}
 	}
-	if ttl < time.Millisecond || ttl > MaxTTL {
-		return fmt.Errorf("a claim for %v isn't from 1ms to %v", ttl, MaxTTL)
+	if ttl < time.Millisecond || ttl > maxTTL {
+		return fmt.Errorf("a claim for %v isn't from 1ms to %v", ttl, maxTTL)
 	}
 	return nil
 }
@@ -147,7 +147,7 @@ func (s *Store) Ping(ctx context.Context, m shard.Member, token string, ttl time
 
 // Leave implements shard.Claims.
 func (s *Store) Leave(ctx context.Context, m shard.Member, token string) error {
-	if err := check(m, token, MaxTTL); err != nil {
+	if err := check(m, token, maxTTL); err != nil {
 		return fmt.Errorf("leave: %w", err)
 	}
 	k := s.keys(m.Cache)
