@@ -7,11 +7,10 @@ import (
 )
 
 const (
-	rate       = 1000            // spent per second
-	minBurst   = 500             // spent at once, at least
-	resume     = 100             // what a connection that has waited may spend before it waits again
-	patience   = 5 * time.Second // for a connection that is always beyond the limit
-	pieceBytes = 4096            // read at a time while a connection is beyond the limit
+	rate     = 1000            // spent per second
+	minBurst = 500             // spent at once, at least
+	resume   = 100             // what a connection that has waited may spend before it waits again
+	patience = 5 * time.Second // for a connection that is always beyond the limit
 )
 
 // Outcome is the effect of the limit on a connection.
@@ -23,8 +22,8 @@ const (
 	Closed Outcome = "closed"
 )
 
-// Budget is what the client of one connection may spend on frames. Spend and Piece are called by the goroutine that
-// reads the connection; the other methods may be called by several.
+// Budget is what the client of one connection may spend on frames. Spend is called by the goroutine that reads the
+// connection; the other methods may be called by several.
 type Budget struct {
 	exceeded func(Outcome)
 	burst    float64
@@ -44,14 +43,6 @@ type Budget struct {
 func NewBudget(burst int, exceeded func(Outcome)) *Budget {
 	size := float64(max(minBurst, burst))
 	return &Budget{exceeded: exceeded, burst: size, remaining: size, refilled: time.Now(), ended: make(chan struct{})}
-}
-
-// Piece returns the part of a buffer to read into: a small one while the connection is beyond the limit.
-func (b *Budget) Piece(p []byte) []byte {
-	if !b.beyond.IsZero() && len(p) > pieceBytes {
-		return p[:pieceBytes]
-	}
-	return p
 }
 
 // Spend spends a price, and waits if that is beyond the limit. It returns false if the connection must be closed.

@@ -39,8 +39,9 @@ const (
 	goAwayPrice = 100     // net/http logs each; clients send one or two
 	contPrice   = 20      // clients send CONTINUATION only with more than 16 KiB of headers; its fields aren't counted
 
-	freeFields   = 64 // of a HEADERS frame
-	pricedFields = 8  // of those beyond it: these cost as much as a frame
+	freeFields   = 128      // of a HEADERS frame
+	pricedFields = 8        // of those beyond it: these cost as much as a frame
+	maxBlock     = 64 << 10 // bytes of a HEADERS frame whose fields are counted: servers refuse what is larger
 
 	openReset   = 1 + resetPrice // the price of a request that is reset
 	answerEarns = openReset
@@ -64,18 +65,16 @@ func price(kind, flags byte, length int) int {
 	return 1 + length/pricedBytes
 }
 
-// priceOfFields returns the price of a number of fields in a HEADERS frame.
-func priceOfFields(number int) int { return max(0, number-freeFields) / pricedFields }
-
-// beforeBlock returns how many bytes a HEADERS frame has before its block. Padding after it counts as fields.
-func beforeBlock(flags byte) (length int) {
+// priceOfFields returns the price of the fields of a HEADERS frame. Padding counts as fields.
+func priceOfFields(flags byte, payload []byte) int {
+	before := 0 // bytes before the block
 	if flags&flagPadded != 0 {
-		length = 1
+		before = 1
 	}
 	if flags&flagPriority != 0 {
-		length += 5
+		before += 5
 	}
-	return length
+	return max(0, countFields(payload[before:])-freeFields) / pricedFields
 }
 
 // earned returns what a frame of the server earns.
@@ -100,8 +99,7 @@ type Conn struct {
 	// of the goroutine that reads
 	spoken   int // bytes of the preface
 	received parser
-	block    fields // of the current frame, if inBlock
-	inBlock  bool   // the current frame is a HEADERS frame
+	large    []byte // payload of the current frame so far, if its fields are counted and it comes in parts
 
 	sent  parser      // of the goroutine that writes
 	other atomic.Bool // the client doesn't speak HTTP/2
@@ -119,7 +117,7 @@ func (c *Conn) NetConn() net.Conn { return c.Conn }
 // Read reads what the client has sent, and waits if that is beyond the limit. It returns net.ErrClosed if the
 // connection must be closed.
 func (c *Conn) Read(p []byte) (int, error) {
-	n, err := c.Conn.Read(c.budget.Piece(p))
+	n, err := c.Conn.Read(p)
 	if !c.budget.Spend(c.priceOf(p[:n])) {
 		return 0, net.ErrClosed
 	}
@@ -142,8 +140,7 @@ func (c *Conn) Close() error {
 	return c.Conn.Close()
 }
 
-// priceOf returns the price of the frames whose headers end in data, which was read, and of the fields that begin in
-// it.
+// priceOf returns the price of the frames whose headers end in data, which was read, and of the blocks that do.
 func (c *Conn) priceOf(data []byte) (sum int) {
 	for ; c.spoken < len(preface) && len(data) > 0; data = data[1:] {
 		if c.other.Load() || data[0] != preface[c.spoken] {
@@ -152,38 +149,48 @@ func (c *Conn) priceOf(data []byte) (sum int) {
 		}
 		c.spoken++
 	}
-	c.received.parse(data, func(kind, flags byte, length int) {
-		sum += price(kind, flags, length)
-		if c.inBlock = kind == typeHeaders; c.inBlock {
-			c.block = after(beforeBlock(flags))
-		}
-	}, func(payload []byte) {
-		if c.inBlock {
-			before := c.block.number
-			c.block.read(payload)
-			sum += priceOfFields(c.block.number) - priceOfFields(before)
-		}
-	})
+	c.received.parse(data, func(kind, flags byte, length int) { sum += price(kind, flags, length) },
+		func(payload []byte) { sum += c.readLarge(payload) })
 	return sum
+}
+
+// readLarge reads a part of the payload of a frame, and returns the price of the fields if it is the last part. Most
+// frames have no such price: they aren't HEADERS, or have fewer bytes than fields that are free.
+func (c *Conn) readLarge(payload []byte) int {
+	r := &c.received
+	if r.kind != typeHeaders || r.length <= freeFields || r.length > maxBlock {
+		return 0
+	}
+	if len(payload) < r.length {
+		if c.large = append(c.large, payload...); len(c.large) < r.length {
+			return 0
+		}
+		payload, c.large = c.large, nil
+	}
+	return priceOfFields(r.flags, payload)
 }
 
 // parser finds the frames in one direction of a connection.
 type parser struct {
 	header    [headerBytes]byte
 	headerLen int // bytes of the current header
-	payload   int // bytes left of the current frame
+
+	// of the current frame
+	kind, flags byte
+	length      int // of its payload
+	remaining   int // bytes of it
 }
 
 // parse calls found with each frame whose header ends in data, and content with the parts of their payloads that are in
 // data, unless content is nil.
 func (p *parser) parse(data []byte, found func(kind, flags byte, length int), content func(payload []byte)) {
 	for len(data) > 0 {
-		if p.payload > 0 {
-			n := min(p.payload, len(data))
+		if p.remaining > 0 {
+			n := min(p.remaining, len(data))
 			if content != nil {
 				content(data[:n])
 			}
-			p.payload -= n
+			p.remaining -= n
 			data = data[n:]
 			continue
 		}
@@ -191,9 +198,10 @@ func (p *parser) parse(data []byte, found func(kind, flags byte, length int), co
 		p.headerLen += n
 		data = data[n:]
 		if p.headerLen == headerBytes {
-			p.headerLen = 0
-			p.payload = int(binary.BigEndian.Uint32(p.header[:4]) >> 8) // the length has 3 bytes
-			found(p.header[3], p.header[4], p.payload)
+			p.headerLen, p.kind, p.flags = 0, p.header[3], p.header[4]
+			p.length = int(binary.BigEndian.Uint32(p.header[:4]) >> 8) // it has 3 bytes
+			p.remaining = p.length
+			found(p.kind, p.flags, p.length)
 		}
 	}
 }

@@ -83,7 +83,7 @@ func (p *pipe) Read(b []byte) (n int, err error) {
 	if p.isReadToEnd() {
 		return 0, net.ErrClosed
 	}
-	b = p.budget.Piece(b[:min(len(b), p.input.meter.rest())])
+	b = b[:min(len(b), p.input.meter.rest())]
 	if len(p.input.rest) > 0 {
 		n = copy(b, p.input.rest)
 		p.input.drop(n)
