@@ -30,8 +30,8 @@ type Call struct {
 	principal *access.Principal // nil: not known yet, or the service is open
 	started   time.Time
 	span      tracing.Span
-	share     share // of the memory of all bodies
-	unsent    unsent.Part
+	share     share        // of the memory of all bodies
+	unsent    unsent.Part  // of the memory of all answers; a granted answer has another while it is written
 	writer    answerWriter // response
 	cut       error        // a part of the answer was refused
 	status    int          // of the answer; 0: the answer hasn't begun
@@ -55,13 +55,6 @@ func newCall(r *route, w http.ResponseWriter, request *http.Request, params []st
 	if at := c.request.Header[forwardedFor]; len(at) > 0 {
 		c.request.RemoteAddr = r.router.Client(c.request.RemoteAddr, at)
 	}
-	switch {
-	case r.Admin: // not counted: administrators see the metrics while clients leave answers unread
-	case r.refusable():
-		c.unsent = r.router.answers.Part(c.client)
-	default:
-		c.unsent = r.router.answers.Granted(c.client)
-	}
 	c.ctx = c.request.Context()
 	c.place = places.From(c.ctx)
 	c.reserved = c.place == nil && c.ctx.Value(reservedKey{}) != nil
@@ -69,7 +62,10 @@ func newCall(r *route, w http.ResponseWriter, request *http.Request, params []st
 	if r.Detaches && request.ProtoMajor == 1 {
 		c.ctx = c.separate()
 	}
-	c.ctx = unsent.With(c.ctx, &c.unsent)
+	if r.refusable() && !r.Admin { // administrators see the metrics while clients leave answers unread
+		c.unsent = r.router.answers.Part(c.client)
+		c.ctx = unsent.With(c.ctx, &c.unsent)
+	}
 	c.beginSpan()
 	c.share.call, c.share.memory = c, &r.router.bodies
 	c.id[0] = RequestID(c.request.Header[headerRequestID], c.started)

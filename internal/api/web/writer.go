@@ -29,6 +29,10 @@ func (w *answerWriter) Write(p []byte) (int, error) {
 		return w.ResponseWriter.Write(p)
 	}
 	part := &w.call.unsent
+	if route := w.call.route; !route.Admin && !route.refusable() {
+		granted := route.router.answers.Granted(w.call.client)
+		part = &granted
+	}
 	taken := part.Taken()
 	if err := part.Grow(int64(len(p))); err != nil {
 		w.call.cut = err
