@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
 	"github.com/tidemark-dev/tidemark/internal/grpcserver"
@@ -40,14 +39,4 @@ func (a answers) begin(ctx context.Context) (send func(func() error) error, stop
 		defer stalled.Stop()
 		return message()
 	}, func() { timer.Stop() }
-}
-
-// connectionOf returns the client's address, with its port.
-func connectionOf(ctx context.Context) (address string) {
-	if r := requestOf(ctx); r != nil {
-		address = r.Request().RemoteAddr
-	} else if p, ok := peer.FromContext(ctx); ok {
-		address = p.Addr.String()
-	}
-	return address
 }

@@ -158,15 +158,15 @@ func walk[T any](ctx context.Context, q *query, request *openmatch.Pool, all wal
 	if err := q.router.Guard().Check(ctx, access.From(ctx), access.Queue, access.Resource{Queue: queue}); err != nil {
 		return err
 	}
-	client, connection := clientAndConnection(ctx, q.router)
-	release, err := q.slots.acquire(ctx, client, connection, sizeOf(request))
+	client := clientIn(ctx, q.router)
+	release, err := q.slots.acquire(ctx, client, sizeOf(request))
 	if err != nil {
 		return err
 	}
 	defer release()
 	limited, stop := q.answers.begin(ctx)
 	defer stop()
-	turn := &turn{turns: q.turns, client: client, connection: connection}
+	turn := &turn{turns: q.turns, client: client}
 	defer turn.end()
 	send := func() error {
 		turn.end() // before the client reads
@@ -212,15 +212,15 @@ func sizeOf(p *openmatch.Pool) int {
 
 // turn is the turn of a query to go through some tickets, and to read the next ones. It is used by one goroutine.
 type turn struct {
-	turns              *slots
-	client, connection string
-	release            func() // nil: it isn't the query's turn
+	turns   *slots
+	client  string
+	release func() // nil: it isn't the query's turn
 }
 
 // next ends the turn and waits for the next one.
 func (t *turn) next(ctx context.Context) (err error) {
 	t.end()
-	t.release, err = t.turns.acquire(ctx, t.client, t.connection, 0)
+	t.release, err = t.turns.acquire(ctx, t.client, 0)
 	return err
 }
 
@@ -232,14 +232,12 @@ func (t *turn) end() {
 	}
 }
 
-// clientAndConnection returns the client of a call, and its connection.
-func clientAndConnection(ctx context.Context, router *web.Router) (client, connection string) {
-	connection = connectionOf(ctx)
-	address := connection
-	if requestOf(ctx) == nil {
-		address = clientOf(ctx, router)
+// clientIn returns the client of a call.
+func clientIn(ctx context.Context, router *web.Router) string {
+	if r := requestOf(ctx); r != nil {
+		return web.Client(access.From(ctx), r.Request().RemoteAddr)
 	}
-	return web.Client(access.From(ctx), address), connection
+	return web.Client(access.From(ctx), clientOf(ctx, router))
 }
 
 // queueOf returns the queue whose profile has the pool, or the default queue if none has it.

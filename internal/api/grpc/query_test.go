@@ -158,14 +158,14 @@ func TestRefusedQueries(t *testing.T) {
 	isError(t, err, codes.NotFound, matchmaking.ErrNoQueue.Detail)
 }
 
-// TestQueriesWait sends more queries at once than are answered at the same time for a connection, and for a client:
+// TestQueriesWait sends more queries at once, on several connections, than are answered at the same time for a client:
 // each is answered. Open Match's matchfunction.QueryPools sends the pools of a profile like this.
 func TestQueriesWait(t *testing.T) {
 	t.Parallel()
 	for _, p := range []servertest.Protocol{servertest.Native, servertest.GRPCGo} {
 		h := start(t)
 		h.addTickets("q", 10, 1)
-		const inProgress, ofClient, connections = 4, 12, 5
+		const queries, ofClient, connections = 8, 12, 5
 		entered, leave := make(chan struct{}, ofClient), make(chan struct{})
 		h.matches.set(func() {
 			h.matches.walking = func() {
@@ -176,7 +176,7 @@ func TestQueriesWait(t *testing.T) {
 		var all sync.WaitGroup
 		for range connections {
 			client := openmatch.NewQueryServiceClient(h.dial(p))
-			for range 2 * inProgress {
+			for range queries {
 				all.Go(func() {
 					stream, err := client.QueryTicketIds(h.inQueue("q"), &openmatch.QueryTicketIdsRequest{Pool: &openmatch.Pool{}})
 					if assert.NoError(t, err) {
@@ -190,7 +190,7 @@ func TestQueriesWait(t *testing.T) {
 		for range ofClient {
 			<-entered
 		}
-		require.Eventually(t, func() bool { return h.served.WaitingQueries() == connections*2*inProgress-ofClient },
+		require.Eventually(t, func() bool { return h.served.WaitingQueries() == connections*queries-ofClient },
 			servertest.Patience, servertest.Step)
 		h.matches.set(func() { h.matches.walking = nil })
 		close(leave)
@@ -199,13 +199,13 @@ func TestQueriesWait(t *testing.T) {
 	}
 }
 
-// queryInLine begins a query that waits behind as many as a connection can have in progress. The result of each is sent
+// queryInLine begins a query that waits behind as many as a client can have in progress. The result of each is sent
 // to its channel. leave ends those in progress.
 func (h *harness) queryInLine(
 	ctx context.Context, p servertest.Protocol,
 ) (inLine, inProgress <-chan error, leave func()) {
 	h.t.Helper()
-	const queries = 4 // of a connection
+	const queries = 12 // of a client
 	client := openmatch.NewQueryServiceClient(h.dial(p))
 	ask := func(ended chan error) {
 		_, err := receiveIDs(client.QueryTicketIds(ctx, &openmatch.QueryTicketIdsRequest{Pool: &openmatch.Pool{}}))
@@ -256,7 +256,7 @@ func TestWaitingQueriesEndWithTheServer(t *testing.T) {
 		isError(t, <-inLine, codes.Unavailable, "the server is shutting down")
 		require.Zero(t, h.served.WaitingQueries())
 		leave()
-		for range 4 {
+		for range 12 {
 			require.NoError(t, <-inProgress)
 		}
 	}

@@ -10,9 +10,8 @@ import (
 
 // Limits on queries.
 const (
-	maxQueries           = 16 // in progress at the same time
-	maxQueriesClient     = 12 // of one client, so that another one needn't wait for it
-	maxQueriesConnection = 4  // of one connection
+	maxQueries       = 16 // in progress at the same time
+	maxQueriesClient = 12 // of one client, so that another one needn't wait for it
 
 	// of the queries that wait: each counts with its pool and waitingBytes. About 1,000 small ones fit, and 250 of one
 	// client.
@@ -26,18 +25,16 @@ const (
 // slots are permits of queries, of which few are held at the same time: to be in progress, or to go through tickets.
 // Other queries wait in a queue. All methods may be called by several goroutines.
 type slots struct {
-	drained         func() <-chan struct{} // returns a channel that is closed when those that wait end
-	limit           int                    // slots given out at a time
-	clientLimit     int
-	connectionLimit int
+	drained     func() <-chan struct{} // returns a channel that is closed when those that wait end
+	limit       int                    // slots given out at a time
+	clientLimit int
 
-	mu          sync.Mutex
-	open        int // given out
-	entered     int // queries that have got one so far
-	clients     map[string]*clientSlots
-	connections map[string]int // given out, by connection
-	queue       []*waiter      // in order of arrival
-	bytes       int            // of the queue
+	mu      sync.Mutex
+	open    int // given out
+	entered int // queries that have got one so far
+	clients map[string]*clientSlots
+	queue   []*waiter // in order of arrival
+	bytes   int       // of the queue
 }
 
 // clientSlots are a client's part of the slots and of the queue. It is removed with the client's last query.
@@ -51,34 +48,30 @@ type clientSlots struct {
 
 // waiter is a query in the queue.
 type waiter struct {
-	client, connection string
-	bytes              int
-	entered            chan struct{} // closed when it has a slot
+	client  string
+	bytes   int
+	entered chan struct{} // closed when it has a slot
 }
 
 // newSlots returns the slots of the queries in progress. When the channel that drained returns is closed, those that
 // wait end.
 func newSlots(drained func() <-chan struct{}) *slots {
 	return &slots{
-		drained: drained,
-		limit:   maxQueries, clientLimit: maxQueriesClient, connectionLimit: maxQueriesConnection,
-		clients: map[string]*clientSlots{}, connections: map[string]int{},
+		drained: drained, limit: maxQueries, clientLimit: maxQueriesClient, clients: map[string]*clientSlots{},
 	}
 }
 
 // newTurns returns the turns to go through tickets, of which there are n at a time. They are of queries in progress,
 // which finish while the server drains.
 func newTurns(n int) *slots {
-	return &slots{
-		limit: n, clientLimit: n, connectionLimit: n, clients: map[string]*clientSlots{}, connections: map[string]int{},
-	}
+	return &slots{limit: n, clientLimit: n, clients: map[string]*clientSlots{}}
 }
 
 // acquire waits for a slot for a query of a client, whose pool has size bytes. release must be called afterwards.
 // Errors: errQueries if too many queries wait, or no slot was free for maxQueryWait; errDraining; the cause of ctx's
 // end.
-func (s *slots) acquire(ctx context.Context, client, connection string, size int) (release func(), err error) {
-	w := &waiter{client: client, connection: connection, bytes: size + waitingBytes, entered: make(chan struct{})}
+func (s *slots) acquire(ctx context.Context, client string, size int) (release func(), err error) {
+	w := &waiter{client: client, bytes: size + waitingBytes, entered: make(chan struct{})}
 	if !s.add(w) {
 		return nil, errQueries
 	}
@@ -132,9 +125,6 @@ func (s *slots) release(w *waiter) {
 	} else {
 		s.open--
 		s.clients[w.client].open--
-		if s.connections[w.connection]--; s.connections[w.connection] == 0 {
-			delete(s.connections, w.connection)
-		}
 		s.fill()
 	}
 	s.forget(w.client)
@@ -150,20 +140,18 @@ func (s *slots) fill() {
 		s.remove(w)
 		s.open++
 		s.entered++
-		s.connections[w.connection]++
 		c := s.clients[w.client]
 		c.open, c.last = c.open+1, s.entered
 		close(w.entered)
 	}
 }
 
-// next returns the query of the queue that is the next to have a slot, or nil if the clients or connections of all have
-// as many as they can. It is of the client with the fewest slots and, among equal ones, of the one whose last query
-// entered first; of this client's queries, one of the connection with the fewest, the oldest first.
+// next returns the query of the queue that is the next to have a slot, or nil if the clients of all have as many as they
+// can. It is the oldest of the client with the fewest slots and, among equal ones, of the one whose last query entered
+// first.
 func (s *slots) next() (next *waiter) {
 	for _, w := range s.queue {
-		free := s.clients[w.client].open < s.clientLimit && s.connections[w.connection] < s.connectionLimit
-		if free && (next == nil || s.compare(w, next) < 0) {
+		if s.clients[w.client].open < s.clientLimit && (next == nil || s.compare(w, next) < 0) {
 			next = w
 		}
 	}
@@ -172,8 +160,7 @@ func (s *slots) next() (next *waiter) {
 
 func (s *slots) compare(a, b *waiter) int {
 	of, other := s.clients[a.client], s.clients[b.client]
-	return cmp.Or(cmp.Compare(of.open, other.open), cmp.Compare(of.last, other.last),
-		cmp.Compare(s.connections[a.connection], s.connections[b.connection]))
+	return cmp.Or(cmp.Compare(of.open, other.open), cmp.Compare(of.last, other.last))
 }
 
 // remove takes a query out of the queue.

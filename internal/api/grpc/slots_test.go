@@ -20,10 +20,10 @@ type askers struct {
 }
 
 // ask asks for a slot for a query of a client.
-func (a *askers) ask(client, connection string) {
+func (a *askers) ask(client string) {
 	a.t.Helper()
 	go func() {
-		leave, err := a.slots.acquire(a.t.Context(), client, connection, 0)
+		leave, err := a.slots.acquire(a.t.Context(), client, 0)
 		if err != nil {
 			return // the test has ended
 		}
@@ -46,17 +46,17 @@ func TestSlotsAreShared(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		a := &askers{t: t, slots: newSlots(nil)}
-		for i := range 40 { // and a line
-			a.ask("heavy", fmt.Sprint("heavy", i%8))
+		for range 40 { // and a line
+			a.ask("heavy")
 		}
 		require.Len(t, a.got, maxQueriesClient)
 		for range maxQueries - maxQueriesClient { // the other slots
-			a.ask("other", "other")
+			a.ask("other")
 		}
 		require.Len(t, a.got, maxQueries)
 		for i := range 3 {
-			a.ask("light", "light")
-			a.ask(fmt.Sprint("once", i), fmt.Sprint("once", i))
+			a.ask("light")
+			a.ask(fmt.Sprint("once", i))
 		}
 		a.got = nil
 		for range 8 {
@@ -67,26 +67,7 @@ func TestSlotsAreShared(t *testing.T) {
 			a.end()
 		}
 		require.Empty(t, a.slots.clients, "nothing remains of clients without queries")
-		require.Empty(t, a.slots.connections)
 		require.Zero(t, a.slots.bytes)
-	})
-}
-
-// TestSlotsOfAConnection: the queries of a connection leave slots for other connections of the same client.
-func TestSlotsOfAConnection(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		a := &askers{t: t, slots: newSlots(nil)}
-		for range 3 * maxQueriesConnection {
-			a.ask("a", "one")
-		}
-		require.Len(t, a.got, maxQueriesConnection)
-		a.ask("a", "other")
-		require.Len(t, a.got, maxQueriesConnection+1)
-		for len(a.leave) > 0 {
-			a.end()
-		}
-		require.Len(t, a.got, 3*maxQueriesConnection+1)
 	})
 }
 
@@ -98,7 +79,7 @@ func TestLine(t *testing.T) {
 		enter := func(ctx context.Context, client string, size int) <-chan error {
 			ended := make(chan error, 1)
 			go func() {
-				_, err := s.acquire(ctx, client, client, size)
+				_, err := s.acquire(ctx, client, size)
 				ended <- err
 			}()
 			synctest.Wait()

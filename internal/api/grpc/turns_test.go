@@ -118,7 +118,7 @@ func TestLineCountsFilters(t *testing.T) {
 		}
 		const filterMemory = 146 // measured
 		assert.LessOrEqual(t, q.slots.waiting()*convert.MaxFilters*filterMemory, maxWaitingClient)
-		assert.Equal(t, queries, maxQueriesConnection+q.slots.waiting()+1)
+		assert.Equal(t, queries, maxQueriesClient+q.slots.waiting()+1)
 		close(s.leave)
 		clients.Wait()
 	})
