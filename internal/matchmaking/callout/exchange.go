@@ -75,6 +75,9 @@ func (x *grpcExchange) Done() error { return x.stream.CloseSend() }
 
 func (x *grpcExchange) Receive() (string, error) {
 	answer, err := x.stream.Recv()
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = statusOf(x.stream, err)
+	}
 	return answer.GetMatchId(), err
 }
 func (x *grpcExchange) Close(err error) { x.end(err) }

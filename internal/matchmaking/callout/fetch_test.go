@@ -160,8 +160,12 @@ func TestFetchFunctionErrors(t *testing.T) {
 	}{
 		"gRPC": {fetchAt(t, backend.FunctionGRPC, serveFunction(t,
 			func(context.Context, *openmatch.RunRequest, runStream) error {
-				return status.Error(codes.NotFound, "my custom error")
-			})), codes.NotFound, "match function: it ended with NotFound"},
+				return status.Error(codes.NotFound, "its own text")
+			})), codes.NotFound, "match function: its own text"},
+		"no gRPC": {fetchAt(t, backend.FunctionGRPC, servePage(t, "text/html", "my custom page")), codes.Unknown,
+			"match function: it ended with Unknown"},
+		"no status": {fetchAt(t, backend.FunctionGRPC, servePage(t, "application/grpc", "my custom page")),
+			codes.ResourceExhausted, "match function: it ended with ResourceExhausted"},
 		"no proposal": {fetchAt(t, backend.FunctionGRPC, serveFunction(t, proposing(nil))), codes.Unknown,
 			"match function: a response has no proposal"},
 		"unreachable": {fetchAt(t, backend.FunctionGRPC, "127.0.0.1:1"), codes.Unavailable, "connection refused"},
@@ -192,8 +196,22 @@ func TestFetchFunctionErrors(t *testing.T) {
 	}
 }
 
-// revealsNothing checks that a caller of FetchMatches isn't told what a service answered, or which address its name
-// has: it may have named any that the operator allows. The log has both.
+// servePage serves a page over HTTP/2 without TLS, and returns its address.
+func servePage(t *testing.T, mediaType, page string) string {
+	t.Helper()
+	s := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", mediaType)
+		_, _ = w.Write([]byte(page))
+	}))
+	s.Config.Protocols = new(http.Protocols)
+	s.Config.Protocols.SetUnencryptedHTTP2(true)
+	s.Start()
+	t.Cleanup(s.Close)
+	return s.URL
+}
+
+// revealsNothing checks that a caller of FetchMatches isn't told what a service answered that isn't a status of gRPC, or
+// which address its name has: it may have named any that the operator allows. The log has both.
 func revealsNothing(t *testing.T, failure *backend.Failure) {
 	t.Helper()
 	for _, secret := range []string{"custom", "no such path", "oh", "hello", "127.0.0.1", "refused"} {
@@ -382,7 +400,7 @@ func TestFetchEvaluatorsStream(t *testing.T) {
 func TestFetchEvaluatorErrors(t *testing.T) {
 	t.Parallel()
 	failing := serveEvaluator(t, func(context.Context, evalStream) error {
-		return status.Error(codes.DataLoss, "my custom error")
+		return status.Error(codes.DataLoss, "its own text")
 	})
 	idle := serveEvaluator(t, func(ctx context.Context, _ evalStream) error {
 		<-ctx.Done()
@@ -394,7 +412,7 @@ func TestFetchEvaluatorErrors(t *testing.T) {
 		code      codes.Code
 		want      string
 	}{
-		"gRPC": {EvaluatorGRPC, failing, time.Minute, codes.DataLoss, "evaluator: it ended with DataLoss"},
+		"gRPC": {EvaluatorGRPC, failing, time.Minute, codes.DataLoss, "evaluator: its own text"},
 		"HTTP": {EvaluatorHTTP, serve(t, streaming(func(_ *http.Request, send func(string)) {
 			send(`{"error":{"code":15,"message":"my custom error"}}`)
 		})), time.Minute, codes.DataLoss, "my custom error"},

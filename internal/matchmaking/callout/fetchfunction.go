@@ -22,8 +22,12 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/matchmaking/backend"
 	"github.com/tidemark-dev/tidemark/internal/matchmaking/callout/jsonhttp"
 	"github.com/tidemark-dev/tidemark/internal/openmatch/convert"
+	"github.com/tidemark-dev/tidemark/internal/redact"
 	"github.com/tidemark-dev/tidemark/openmatch"
 )
+
+// maxStatusText is how many bytes of the text of a service's status callers get.
+const maxStatusText = 512
 
 // maxConns limits the functions whose connections are kept for the next call. An unused connection closes by itself.
 const maxConns = 256
@@ -214,8 +218,9 @@ func proposalFrom(m *openmatch.Match) (p backend.Proposal, err error) {
 }
 
 // failureOf returns the failure of a call of a function or an evaluator, or the cause of ctx if that has ended. Errors
-// of the caller's own functions are returned as they are. The text for the caller has the kind of the failure only: the
-// caller names the address that is called, and must not read what is there.
+// of the caller's own functions are returned as they are. The text for the caller is that of the status with which a
+// service of gRPC ended the call. Otherwise it has the kind of the failure only: the caller names the address that is
+// called, and must not read what is there.
 func failureOf(ctx context.Context, what string, err error) error {
 	var failure *backend.Failure
 	var clientErr *fault.Error
@@ -224,6 +229,12 @@ func failureOf(ctx context.Context, what string, err error) error {
 		return err
 	case ctx.Err() != nil:
 		return context.Cause(ctx)
+	}
+	var ended *serviceError
+	if errors.As(err, &ended) {
+		s := ended.GRPCStatus()
+		return &backend.Failure{Code: int(s.Code()), Text: what + ": " + redact.Cut(s.Message(), maxStatusText),
+			Detail: err.Error()}
 	}
 	failed := func(code int, kind string) error {
 		return &backend.Failure{Code: code, Text: what + ": " + kind + "; the log of the service has more",

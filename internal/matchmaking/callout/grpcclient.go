@@ -142,12 +142,36 @@ func runFunction(ctx context.Context, conn *grpc.ClientConn, queue string, reque
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
-			return err
+			return statusOf(stream, err)
 		}
 		if err := each(answer); err != nil {
 			return err
 		}
 	}
+}
+
+// serviceError is the status with which a service of gRPC has ended a call.
+type serviceError struct{ error }
+
+// GRPCStatus returns the status.
+func (e *serviceError) GRPCStatus() *status.Status { return status.Convert(e.error) }
+
+func (e *serviceError) Unwrap() error { return e.error }
+
+// statusOf returns the error of a stream as a *serviceError if it is one: if the answer is of gRPC, and the error isn't one
+// that grpc-go makes itself, whose text may have an address, or what another service has answered.
+func statusOf(stream grpc.ClientStream, err error) error {
+	switch status.Code(err) {
+	case codes.Unavailable, codes.Internal, codes.Canceled, codes.DeadlineExceeded, codes.ResourceExhausted:
+		return err
+	}
+	header, _ := stream.Header() // there is none if the answer has only a status
+	for _, of := range []metadata.MD{header, stream.Trailer()} {
+		if kind := of.Get("content-type"); len(kind) == 1 && strings.HasPrefix(kind[0], "application/grpc") {
+			return &serviceError{err}
+		}
+	}
+	return err
 }
 
 // callError returns the reason for the failure of a call whose context, call, was derived from ctx: the end of ctx, the
