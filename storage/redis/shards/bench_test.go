@@ -2,7 +2,6 @@ package shards_test
 
 import (
 	"fmt"
-	"regexp"
 	"testing"
 	"time"
 
@@ -12,8 +11,6 @@ import (
 	"github.com/tidemark-dev/tidemark/shard"
 	"github.com/tidemark-dev/tidemark/test/redistest"
 )
-
-var cpu = regexp.MustCompile(`used_cpu_(?:user|sys)_main_thread:([\d.]+)`)
 
 // BenchmarkScripts reports the total cost of each script in Redis, for a data centre with the maximum number of shards.
 func BenchmarkScripts(b *testing.B) {
