@@ -132,7 +132,7 @@ func (f *fetch) acknowledge(ctx context.Context) (err error) {
 func (f *fetch) wait(ctx context.Context, listenFirst bool) error {
 	f.target[0] = target{channel: f.request.Channel, subscriber: f.request.Subscriber}
 	f.waiting = waitRequest{targets: f.target[:], wait: f.request.Wait, listenFirst: listenFirst, at: f.at[:],
-		read: f.readAgain}
+		read: f.readBatch}
 	woken, err := f.service.hub.wait(ctx, &f.waiting)
 	if len(woken) > 0 {
 		f.batch.deliver(woken[0].message)
@@ -140,9 +140,9 @@ func (f *fetch) wait(ctx context.Context, listenFirst bool) error {
 	return err
 }
 
-// readAgain is waitRequest.read.
-func (f *fetch) readAgain(ctx context.Context, _ []int) (ended bool, err error) {
-	err = aside(func() error { return f.read(ctx) })
+// readBatch is waitRequest.read.
+func (f *fetch) readBatch(ctx context.Context, _ []int) (ended bool, err error) {
+	err = f.read(ctx)
 	f.request.Woken = true // the next read follows a notification
 	f.at[0] = Position{Epoch: f.batch.Epoch, Clock: f.batch.Clock}
 	return !f.batch.empty() || f.batch.Lost, err

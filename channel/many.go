@@ -188,14 +188,7 @@ func (m *many) await(ctx context.Context) error {
 	for i := range m.requests {
 		targets[i] = target{channel: m.requests[i].Channel, subscriber: m.requests[i].Subscriber}
 	}
-	read := func(ctx context.Context, which []int) (ended bool, err error) {
-		failed := aside(func() (err error) {
-			ended, err = m.read(ctx, which)
-			return err
-		})
-		return ended, failed
-	}
-	woken, err := m.service.hub.wait(ctx, &waitRequest{targets: targets, wait: m.wait, read: read, at: m.at})
+	woken, err := m.service.hub.wait(ctx, &waitRequest{targets: targets, wait: m.wait, read: m.read, at: m.at})
 	for _, w := range woken[:min(len(woken), m.max)] {
 		at := m.at[w.target]
 		b := Batch{Epoch: at.Epoch, Mark: at.Clock, After: at.Clock}

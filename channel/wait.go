@@ -48,7 +48,7 @@ func (h *hub) wait(ctx context.Context, r *waitRequest) ([]wakeup, error) {
 		return nil, waitBriefly(ctx, r, which)
 	}
 	if !r.listenFirst && !h.listening(r.targets) {
-		if ended, err := r.read(ctx, which); ended || err != nil || !h.isServing() {
+		if ended, err := r.readAside(ctx, which); ended || err != nil || !h.isServing() {
 			return nil, err
 		}
 	}
@@ -57,7 +57,7 @@ func (h *hub) wait(ctx context.Context, r *waitRequest) ([]wakeup, error) {
 	w.awaitConfirmation(ctx, timer, end)
 	for {
 		w.prepare(which)
-		if ended, err := r.read(ctx, which); ended || err != nil {
+		if ended, err := r.readAside(ctx, which); ended || err != nil {
 			return nil, err
 		}
 		woken := w.sleep(ctx, timer.C, r.at)
@@ -69,6 +69,15 @@ func (h *hub) wait(ctx context.Context, r *waitRequest) ([]wakeup, error) {
 			which = append(which, wakeup.target)
 		}
 	}
+}
+
+// readAside is read on another goroutine, so that this one, which waits, needs little stack.
+func (r *waitRequest) readAside(ctx context.Context, which []int) (ended bool, err error) {
+	failed := aside(func() (err error) {
+		ended, err = r.read(ctx, which)
+		return err
+	})
+	return ended, failed
 }
 
 // suspendedWait is how long a fetch waits at a hub that is suspended. Clients repeat a fetch at once that has returned
