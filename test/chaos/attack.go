@@ -71,30 +71,23 @@ func (s *stage) attackAgain(attackers int, do func(ctx context.Context, number i
 
 // answers counts the answers to the requests of an attack.
 type answers struct {
-	mu       sync.Mutex
-	statuses map[int]int // 0: no answer
-	bytes    int64       // of successful ones
+	mu        sync.Mutex
+	statuses  map[int]int // 0: no answer
+	succeeded int         // answers that weren't refused, and were read to their end
+	failed    int         // requests that were refused, broke, or had no answer in time
+	bytes     int64       // of those that succeeded
 }
 
 func (a *answers) add(got answer, err error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.statuses[got.status]++
-	if err == nil {
-		a.bytes += got.size
+	if err != nil {
+		a.failed++
+		return
 	}
-}
-
-// succeeded returns how many requests were answered with 200, and how many were refused or broke.
-func (a *answers) succeeded() (yes, no int) {
-	for status, n := range a.statuses {
-		if status == http.StatusOK {
-			yes += n
-		} else {
-			no += n
-		}
-	}
-	return yes, no
+	a.succeeded++
+	a.bytes += got.size
 }
 
 // barrage is requests that clients send one after the other for some time.
@@ -112,9 +105,7 @@ func (b barrage) send(s *stage) *answers {
 	s.attack(b.clients, b.limit, func(ctx context.Context, client int) error {
 		for n := 0; ctx.Err() == nil; n++ {
 			a, err := s.send(ctx, b.next(client, n))
-			if ctx.Err() == nil {
-				all.add(a, err)
-			}
+			all.add(a, err)
 			if b.enough != nil && b.enough(err) {
 				return nil
 			}

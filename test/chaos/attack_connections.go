@@ -396,6 +396,7 @@ func (s *stage) revoke(ctx context.Context, revoked *atomic.Int64) {
 		if _, err := sendBy(s.Context(), &client, r); err != nil {
 			s.complain("a revocation failed: %v", err)
 			<-ctx.Done()
+			return
 		}
 		revoked.Add(1)
 	}

@@ -130,7 +130,7 @@ func fetchLargely(s *stage) {
 		enough: func(err error) bool { return err == nil },
 		pause:  func(int) time.Duration { return retryPause + rand.N(retryPause) }, //nolint:gosec // no secret
 	}.send(s)
-	answered, refused := all.succeeded()
+	answered, refused := all.succeeded, all.failed
 	s.note("%d of %d large fetches returned %d MiB in %s, after %d that were refused or broke", answered, fetches,
 		all.bytes/miB, report.Seconds(time.Since(started)), refused)
 	if answered < fetches {
@@ -148,7 +148,7 @@ func fetchManyLargely(s *stage) {
 	started := time.Now()
 	all := barrage{clients: manyFetches, limit: largeLimit, next: s.fetchFrom(sources),
 		enough: func(error) bool { return true }}.send(s)
-	answered, refused := all.succeeded()
+	answered, refused := all.succeeded, all.failed
 	s.note("%d of %d fetches of many were answered in %s, %d were refused or broke", answered, manyFetches,
 		report.Seconds(time.Since(started)), refused)
 }
@@ -162,7 +162,7 @@ func fetchFromMany(s *stage) {
 	}
 	all := barrage{clients: greedyLoops, limit: attackTime, next: s.fetchFrom(sources),
 		pause: func(int) time.Duration { return checkEvery }}.send(s)
-	answered, refused := all.succeeded()
+	answered, refused := all.succeeded, all.failed
 	s.note("%d fetches returned %d MiB, %d were refused or broke", answered, all.bytes/miB, refused)
 }
 
