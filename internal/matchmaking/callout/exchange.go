@@ -76,7 +76,7 @@ func (x *grpcExchange) Done() error { return x.stream.CloseSend() }
 func (x *grpcExchange) Receive() (string, error) {
 	answer, err := x.stream.Recv()
 	if err != nil && !errors.Is(err, io.EOF) {
-		err = statusOf(x.stream, err)
+		err = asServiceError(x.stream, err)
 	}
 	return answer.GetMatchId(), err
 }

@@ -162,6 +162,13 @@ func TestFetchFunctionErrors(t *testing.T) {
 			func(context.Context, *openmatch.RunRequest, runStream) error {
 				return status.Error(codes.NotFound, "its own text")
 			})), codes.NotFound, "match function: its own text"},
+		"gRPC, without a text": {fetchAt(t, backend.FunctionGRPC, serveFunction(t,
+			func(context.Context, *openmatch.RunRequest, runStream) error { return status.Error(codes.NotFound, "") })),
+			codes.NotFound, "match function: it ended with NotFound"},
+		"gRPC, a code of its library": {fetchAt(t, backend.FunctionGRPC, serveFunction(t,
+			func(context.Context, *openmatch.RunRequest, runStream) error {
+				return status.Error(codes.Internal, "my custom error")
+			})), codes.Internal, "match function: it ended with Internal"},
 		"no gRPC": {fetchAt(t, backend.FunctionGRPC, servePage(t, "text/html", "my custom page")), codes.Unknown,
 			"match function: it ended with Unknown"},
 		"no status": {fetchAt(t, backend.FunctionGRPC, servePage(t, "application/grpc", "my custom page")),

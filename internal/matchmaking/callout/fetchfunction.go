@@ -233,8 +233,8 @@ func failureOf(ctx context.Context, what string, err error) error {
 	var ended *serviceError
 	if errors.As(err, &ended) {
 		s := ended.GRPCStatus()
-		return &backend.Failure{Code: int(s.Code()), Text: what + ": " + redact.Cut(s.Message(), maxStatusText),
-			Detail: err.Error()}
+		text := redact.Cut(strings.ToValidUTF8(s.Message(), "\uFFFD"), maxStatusText)
+		return &backend.Failure{Code: int(s.Code()), Text: what + ": " + text, Detail: s.Code().String()}
 	}
 	failed := func(code int, kind string) error {
 		return &backend.Failure{Code: code, Text: what + ": " + kind + "; the log of the service has more",

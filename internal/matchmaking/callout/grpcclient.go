@@ -142,7 +142,7 @@ func runFunction(ctx context.Context, conn *grpc.ClientConn, queue string, reque
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil:
-			return statusOf(stream, err)
+			return asServiceError(stream, err)
 		}
 		if err := each(answer); err != nil {
 			return err
@@ -150,7 +150,7 @@ func runFunction(ctx context.Context, conn *grpc.ClientConn, queue string, reque
 	}
 }
 
-// serviceError is the status with which a service of gRPC has ended a call.
+// serviceError is the status with which a service of gRPC has ended a call. It has a message.
 type serviceError struct{ error }
 
 // GRPCStatus returns the status.
@@ -158,16 +158,19 @@ func (e *serviceError) GRPCStatus() *status.Status { return status.Convert(e.err
 
 func (e *serviceError) Unwrap() error { return e.error }
 
-// statusOf returns the error of a stream as a *serviceError if it is one: if the answer is of gRPC, and the error isn't one
-// that grpc-go makes itself, whose text may have an address, or what another service has answered.
-func statusOf(stream grpc.ClientStream, err error) error {
-	switch status.Code(err) {
+// asServiceError returns the error of a stream as a *serviceError if the service itself has ended the call so. Errors
+// with the codes that grpc-go uses too are returned as they are: its messages may have an address. So are those of
+// answers that aren't of gRPC: their messages may have a part of the answer.
+func asServiceError(stream grpc.ClientStream, err error) error {
+	s := status.Convert(err)
+	switch s.Code() {
 	case codes.Unavailable, codes.Internal, codes.Canceled, codes.DeadlineExceeded, codes.ResourceExhausted:
 		return err
 	}
-	header, _ := stream.Header() // there is none if the answer has only a status
-	for _, of := range []metadata.MD{header, stream.Trailer()} {
-		if kind := of.Get("content-type"); len(kind) == 1 && strings.HasPrefix(kind[0], "application/grpc") {
+	header, _ := stream.Header() // an answer that is only a status has none
+	for _, md := range []metadata.MD{header, stream.Trailer()} {
+		kind := md.Get("content-type")
+		if s.Message() != "" && len(kind) == 1 && strings.HasPrefix(kind[0], "application/grpc") {
 			return &serviceError{err}
 		}
 	}
