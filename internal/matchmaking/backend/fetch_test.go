@@ -162,16 +162,14 @@ func TestErrorsOfFunctionAndEvaluatorPassThrough(t *testing.T) {
 			var failure *backend.Failure
 			require.ErrorAs(t, err, &failure)
 			require.Equal(t, backend.Failure{Code: int(codes.Aborted),
-				Text:   "match function: it ended with Aborted; the log of the service has more",
-				Detail: "rpc error: code = Aborted desc = my function"}, *failure, "from both servers")
+				Text: "match function: my function", Detail: "Aborted"}, *failure, "from both servers")
 		}
 		require.Equal(t, matchmaking.Pending, w.status("a"))
 		w.evaluator(func(context.Context, func() *openmatch.Match, func(string)) error {
 			return errors.New("my evaluator")
 		})
 		err := w.server().fetch("").end()
-		require.EqualError(t, err, "evaluator: it ended with Unknown; the log of the service has more: "+
-			"rpc error: code = Unknown desc = my evaluator")
+		require.EqualError(t, err, "evaluator: my evaluator: Unknown")
 	})
 }
 
@@ -637,8 +635,7 @@ func TestFailuresAreLoggedWhenTheyBeginAndEnd(t *testing.T) {
 	log := strings.Split(strings.TrimSpace(s.metrics.log.String()), "\n")
 	require.Len(t, log, 2)
 	require.Contains(t, log[0], `level=WARN msg="match function failing" queue=open function="`+w.mmf.String()+
-		`" error="match function: it ended with Unknown; the log of the service has more: `+
-		`rpc error: code = Unknown desc = first"`)
+		`" error="match function: first: Unknown"`)
 	require.Contains(t, log[1], `level=INFO msg="recovered: match function failing"`)
 }
 
@@ -654,7 +651,7 @@ func TestFunctionsAreCalledBeforeTheEvaluatorFails(t *testing.T) {
 			close(called)
 			return nil
 		})
-		require.ErrorContains(t, s.fetch("").end(), "desc = at once")
+		require.ErrorContains(t, s.fetch("").end(), "evaluator: at once")
 		await(t, called)
 	}
 }
