@@ -40,6 +40,24 @@ func awaitDraining(h *servertest.Harness) {
 	h.Logs.Await(h.TB, func(r servertest.Record) bool { return r.Message == "draining" })
 }
 
+// TestDrainWithUnfinishedBodies: clients that send a part of a small body, or of one that isn't read, don't keep the
+// server from ending in time.
+func TestDrainWithUnfinishedBodies(t *testing.T) {
+	t.Parallel()
+	h := servertest.Start(t)
+	for _, begin := range []string{
+		"POST /v1/channels/c/messages HTTP/1.1\r\nContent-Length: 30\r\n",
+		"POST /v1/channels/c/messages HTTP/1.1\r\nTransfer-Encoding: chunked\r\n",
+		"GET /v1/info HTTP/1.1\r\nContent-Length: 30\r\n",
+		"POST /unknown HTTP/1.1\r\nContent-Length: 30\r\n",
+	} {
+		h.Connect(begin + "Host: localhost\r\n\r\n1\r\n")
+	}
+	require.Eventually(t, func() bool { return server.Connections(h.Server) >= 4 }, servertest.Patience, servertest.Step)
+	h.Stop()
+	require.NoError(t, <-h.Stopped)
+}
+
 // TestDrain ends the context of Run while polls wait and a publish is in progress: all are answered, and Run returns.
 func TestDrain(t *testing.T) {
 	t.Parallel()

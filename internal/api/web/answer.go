@@ -136,6 +136,7 @@ func (c *Call) write(status int, mediaType []string, body []byte) error {
 // begin starts the answer. Its headers are made here and not before, so that a waiting fetch doesn't hold them.
 func (c *Call) begin(status int) {
 	c.status = status
+	c.leaveBody()
 	c.SetHeaders()
 	c.response.WriteHeader(status)
 }

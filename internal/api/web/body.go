@@ -117,7 +117,11 @@ func (c *Call) EncodedBody() (*Buffer, error) {
 	}
 	b := newBuffer(size)
 	b.share = &c.share
+	c.bodyRead = true
 	err := b.share.grow(int64(cap(b.Bytes))) // a reused buffer may be larger
+	if err == nil && !b.share.slow {
+		b.share.expect()
+	}
 	if err == nil {
 		err = b.read(c.request.Body, length, limit)
 	}
@@ -189,6 +193,13 @@ func (c *Call) Content() (*Buffer, json.RawMessage, error) {
 	}
 	c.Decoded()
 	return body, content, nil
+}
+
+// leaveBody limits the time in which net/http waits for a body that was not read, before it sends the answer.
+func (c *Call) leaveBody() {
+	if !c.bodyRead && c.request != nil && c.request.ContentLength != 0 && c.request.ProtoMajor == 1 {
+		_ = http.NewResponseController(c.response).SetReadDeadline(time.Now().Add(dropTime)) // fails only without a connection
+	}
 }
 
 // drop reads a part of a refused body, so that a client that sends all of it before it reads sees the answer and not a

@@ -31,6 +31,7 @@ type Call struct {
 	started   time.Time
 	span      tracing.Span
 	share     share        // of the memory of all bodies
+	bodyRead  bool         // a part of the body was read, or all of it
 	unsent    unsent.Part  // of the memory of all answers; a granted answer has another while it is written
 	writer    answerWriter // response
 	cut       error        // a part of the answer was refused

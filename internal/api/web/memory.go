@@ -166,7 +166,14 @@ func (s *share) grow(size int64) error {
 	return nil
 }
 
-// BodyTime returns how long a body of more than 1 KiB may take to arrive.
+// expect sets the time by which the client must have sent a small body. Otherwise a client that sends a part of one would
+// keep a server from ending.
+func (s *share) expect() {
+	s.slow = true
+	s.setDeadline(s.call.started.Add(BodyTime(0)))
+}
+
+// BodyTime returns how long a body of size bytes may take to arrive.
 func BodyTime(size int64) time.Duration {
 	return bodyHeadStart + time.Duration(size)*time.Second/bodyRate
 }
