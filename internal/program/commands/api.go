@@ -89,7 +89,7 @@ func parseMethod(text string) (string, error) {
 // parsePath returns the path and query of a request, with the characters escaped that a request can't have.
 func parsePath(text string) (string, error) {
 	switch {
-	case strings.Contains(text, "://"):
+	case strings.Contains(text, "://") && !strings.HasPrefix(text, "/"):
 		return "", cli.Usagef("PATH: %q has the service's URL, which is for --server: begin with /, such as /v1/queues", text)
 	case !strings.HasPrefix(text, "/"):
 		return "", cli.Usagef("PATH: %q doesn't begin with /, such as /v1/queues", text)
@@ -114,11 +114,16 @@ func readBody(ctx context.Context, t cli.Terminal, method, path string, args []s
 		return nil, cli.Usagef("GET has no BODY: put parameters into PATH, such as /v1/queues?limit=10")
 	case args[0] == "-":
 		t.ReportInput("the body") // which is sent as it is
-		if body, err = cli.ReadAll(ctx, t.Stdin); err != nil {
+		if body, err = readInput(ctx, t.Stdin); err != nil {
 			return nil, fmt.Errorf("read standard input: %w", err)
 		}
 	case strings.HasPrefix(args[0], "@"):
-		if body, err = os.ReadFile(args[0][1:]); err != nil {
+		file, err := os.Open(args[0][1:])
+		if err != nil {
+			return nil, cli.Usagef("BODY: %w", err)
+		}
+		defer file.Close() //nolint:errcheck // it was only read
+		if body, err = readInput(ctx, file); err != nil {
 			return nil, cli.Usagef("BODY: %w", err)
 		}
 	default:
@@ -130,6 +135,18 @@ func readBody(ctx context.Context, t cli.Terminal, method, path string, args []s
 		return nil, cli.Usagef("BODY isn't JSON: %w; quote it for the shell, or read it from a file with @FILE", err)
 	}
 	return body, nil
+}
+
+// maxInput is the largest body, in bytes: no call takes more without other options.
+const maxInput = 64 << 20
+
+// readInput reads a body to its end.
+func readInput(ctx context.Context, from io.Reader) ([]byte, error) {
+	body, err := cli.ReadAll(ctx, io.LimitReader(from, maxInput+1))
+	if err == nil && len(body) > maxInput {
+		err = fmt.Errorf("it has more than %d MiB", maxInput>>20)
+	}
+	return body, err
 }
 
 // writeAnswer writes the body of an answer as it arrives. A terminal gets JSON indented, and no control characters.
