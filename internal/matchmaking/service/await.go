@@ -55,10 +55,7 @@ const secondRead = time.Second
 // AwaitEnd returns nil when an assigned ticket of a queue can't be read any more: it was deleted, or its assignment has
 // expired. Errors: fault.ErrUnavailable after Drain, and that of ctx.
 func (s *Service) AwaitEnd(ctx context.Context, queue, id string) error {
-	keep := time.Duration(matchmaking.DefaultAssignmentTTL)
-	if q := s.registry.all()[queue]; q != nil {
-		keep = q.AssignmentTTL.Std()
-	}
+	keep := s.registry.assignmentTTL(queue)
 	ends := time.Now().Add(keep)
 	timer := time.NewTimer(min(secondRead, keep))
 	defer timer.Stop()

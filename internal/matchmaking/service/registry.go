@@ -173,6 +173,14 @@ func (r *registry) all() map[string]*queue {
 	return r.queues
 }
 
+// assignmentTTL returns how long tickets of a queue can be read after their end: the default, if the queue was deleted.
+func (r *registry) assignmentTTL(queue string) time.Duration {
+	if q := r.all()[queue]; q != nil {
+		return q.AssignmentTTL.Std()
+	}
+	return matchmaking.DefaultAssignmentTTL
+}
+
 // sorted returns all queues by name.
 func (r *registry) sorted() []*queue {
 	all := r.all()

@@ -62,11 +62,7 @@ func (s *Service) cancel(ctx context.Context, r matchmaking.CancelRequest) error
 	case err != nil:
 		return err
 	}
-	r.Queue, r.Keep = owner.Queue, matchmaking.DefaultAssignmentTTL
-	q := s.registry.all()[owner.Queue]
-	if q != nil {
-		r.Keep = q.AssignmentTTL.Std()
-	}
+	r.Queue, r.Keep = owner.Queue, s.registry.assignmentTTL(owner.Queue)
 	err = s.options.Store.Cancel(ctx, r)
 	switch {
 	case errors.Is(err, matchmaking.ErrNoTicket): // it may be in creation: its player's subscription remains
@@ -74,7 +70,7 @@ func (s *Service) cancel(ctx context.Context, r matchmaking.CancelRequest) error
 	case err != nil:
 		return fmt.Errorf("cancel ticket %s: %w", r.ID, err)
 	}
-	if q != nil { // a deleted queue has no metrics
+	if s.registry.all()[owner.Queue] != nil { // a deleted queue has no metrics
 		s.options.Metrics.Cancelled(owner.Queue)
 	}
 	if err := s.options.Channels.Unsubscribe(ctx, r.ID, owner.Epoch); err != nil {
