@@ -81,7 +81,7 @@ type CreateRequest struct {
 type CancelRequest struct {
 	Queue string
 	ID    string
-	Keep  time.Duration // how long it can be read as cancelled; 0: its CreateRequest.Keep
+	Keep  time.Duration // how long it can be read as cancelled; 0: its CreateRequest.Keep; unused with Deindex
 	// Deindex makes a waiting ticket readable as Deindexed until its life ends, at most for its CreateRequest.Keep, and
 	// after that as cancelled for as long again. A later Cancel without it ends that.
 	Deindex bool

@@ -62,7 +62,10 @@ func (s *Service) cancel(ctx context.Context, r matchmaking.CancelRequest) error
 	case err != nil:
 		return err
 	}
-	r.Queue, r.Keep = owner.Queue, s.registry.assignmentTTL(owner.Queue)
+	r.Queue = owner.Queue
+	if !r.Deindex {
+		r.Keep = s.registry.assignmentTTL(owner.Queue)
+	}
 	err = s.options.Store.Cancel(ctx, r)
 	switch {
 	case errors.Is(err, matchmaking.ErrNoTicket): // it may be in creation: its player's subscription remains
