@@ -44,7 +44,7 @@ func skipString(block []byte) []byte {
 }
 
 // readInteger reads an integer that begins in the bits of mask in the first byte, and returns what follows. Integers
-// beyond maxBlock aren't exact: servers refuse such strings.
+// beyond maxBlock aren't exact: net/http and grpc-go refuse strings that are longer than all headers may be.
 func readInteger(block []byte, mask byte) (value int, rest []byte) {
 	value, rest = int(block[0]&mask), block[1:]
 	if value < int(mask) {

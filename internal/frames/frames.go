@@ -1,6 +1,6 @@
 // Package frames limits the rate of HTTP/2 frames that a client sends on a connection, since net/http and grpc-go
-// don't: docs/decisions/0011-guards-beside-the-libraries.md. A [Conn] reads and writes in between, after TLS, and
-// copies nothing.
+// don't: docs/decisions/0011-guards-beside-the-libraries.md. A [Conn] reads and writes in between, after TLS. It copies
+// only HEADERS frames of 129 bytes to 64 KiB that arrive in parts, and keeps the parts until the last one is there.
 //
 // Each frame that a client sends has a price. A connection may spend a burst, then the rate, and what the server's
 // answers earn: so clients whose requests are answered are not limited, nor are those that send WINDOW_UPDATE frames to
@@ -39,9 +39,12 @@ const (
 	goAwayPrice = 100     // net/http logs each; clients send one or two
 	contPrice   = 20      // clients send CONTINUATION only with more than 16 KiB of headers; its fields aren't counted
 
-	freeFields   = 128      // of a HEADERS frame
-	pricedFields = 8        // of those beyond it: these cost as much as a frame
-	maxBlock     = 64 << 10 // bytes of a HEADERS frame whose fields are counted: servers refuse what is larger
+	freeFields   = 128 // of a HEADERS frame
+	pricedFields = 8   // of those beyond it: these cost as much as a frame
+
+	// maxBlock is the most bytes of a HEADERS frame whose fields are counted. A larger one costs only what its bytes
+	// do: net/http decodes blocks of up to 66,176 bytes, and grpc-go reads frames of up to 16 KiB.
+	maxBlock = 64 << 10
 
 	openReset   = 1 + resetPrice // the price of a request that is reset
 	answerEarns = openReset
