@@ -11,7 +11,7 @@
 //	internal/outbox    carries assignments from the queue's outbox to the channels of their tickets
 //	internal/watch     lets requests wait for assignments
 //	function, assigner, callout  the parts that a definition configures; builder builds them
-//	delivery           publishes assignments by channel.Service
+//	delivery           delivers assignments through channel.Service, again to players that poll if they were lost
 //
 // All of a queue's state is in one slot of the storage, so that each step is one script:
 //

@@ -299,7 +299,7 @@ type AssignedListener struct {
 type TicketEnd struct {
 	ID      string // part of a larger string: clone it to keep it
 	Created time.Time
-	Content string // an Assignment as JSON, and part of a larger string; empty: read it, if the ticket isn't gone
+	Content string // an Assignment as JSON, and part of a larger string; empty: read it, unless Removed
 	Removed bool   // it was cancelled, or its creation was undone
 }
 

@@ -104,7 +104,7 @@ type call struct {
 	id        string // of the request; requestID returns it
 	received  bool   // the first message was waited for
 	refused   bool   // a message was, by its size
-	headerSet bool   // head was called
+	headerSet bool   // setRequestIDHeader was called
 	status    int    // for metrics and log
 	err       error  // the cause, for the log
 	client    *access.Principal

@@ -44,7 +44,7 @@ func (u *undo) Add(a createAttempt) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if len(u.waiting) >= maxUnknown {
-		u.dropped++ // pass logs it, once for all
+		u.dropped++ // tryAll logs it, once for all
 		return
 	}
 	u.waiting = append(u.waiting, a)
@@ -69,7 +69,7 @@ func (u *undo) Run(ctx context.Context, grace time.Duration) {
 	u.tryAll(last)
 }
 
-// maxUndoFailures is the number of failures that end a pass: the storage is unavailable.
+// maxUndoFailures is the number of failures that end tryAll: the storage is unavailable.
 const maxUndoFailures = 8
 
 // tryAll tries each attempt once, and reports whether none is left.

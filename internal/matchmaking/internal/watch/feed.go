@@ -331,12 +331,12 @@ func (f *feed) remove(e *entry) {
 	e.prev, e.next = nil, nil
 }
 
-// entry is one wait. It is guarded by Watches' lock, except end after done is closed.
+// entry is one wait. It is guarded by Watches' lock, except result after done is closed.
 type entry struct {
 	agenda.Slot // of the feed's agenda: the next read
 	id          string
 	created     int64         // of the ticket, in µs; 0: unknown before the first read
-	done        chan struct{} // closed when end is final
+	done        chan struct{} // closed when result is final
 	result      *result       // before done is closed: notifications received while created was unknown; nil: none
 	prev, next  *entry        // further entries with the same ID
 	fresh       bool          // it is among the feed's fresh entries

@@ -186,7 +186,7 @@ func (w *Watches) Count() (waits, feeds int) {
 	return waits, len(w.feeds)
 }
 
-// AwaitRemoved returns nil after a notification that a ticket of a queue was removed, or when enough receives. A
+// AwaitRemoved returns nil after a notification that a ticket of a queue was removed, or when timeout receives. A
 // notification can be lost, or be about an earlier ticket with the ID. Errors: ErrEnded, and that of ctx.
 func (w *Watches) AwaitRemoved(ctx context.Context, queue, id string, timeout <-chan time.Time) error {
 	f, removed := w.addHold(queue, id)
