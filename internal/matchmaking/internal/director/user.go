@@ -38,7 +38,7 @@ func newUserTerm(d *director) *userTerm {
 		store: d.Store, queue: d.Definition.Name, sweeper: s, metrics: d.metrics, idleAfter: d.IdleAfter,
 		every:       min(s.every, d.Definition.BackfillTTL.Std()/4),
 		sweeping:    outage.New(d.log, "cannot take expired tickets out of the queue"),
-		maintaining: outage.New(d.log, "cannot tend the queue"),
+		maintaining: outage.New(d.log, "cannot maintain the queue"),
 	}
 }
 
