@@ -34,14 +34,14 @@ type term struct {
 	log      *slog.Logger
 	matching *outage.Outage
 
-	outcomes     chan outcome            // from tasks
-	end          chan struct{}           // closed when outcomes has no receiver any more
-	endTerm      context.CancelCauseFunc // ends the term
-	lastWork     time.Time               // when there was work last
-	idleAfter    time.Duration           // the term ends after so long without work
-	follow       matchmaking.Follow
-	traces       []string // of tickets that arrived since the last round, maxTraces at most
-	maxInMatches int      // no round is held with so many tickets in matches in progress
+	outcomes  chan outcome            // from tasks
+	end       chan struct{}           // closed when outcomes has no receiver any more
+	endTerm   context.CancelCauseFunc // ends the term
+	lastWork  time.Time               // when there was work last
+	idleAfter time.Duration           // the term ends after so long without work
+	follow    matchmaking.Follow
+	traces    []string // of tickets that arrived since the last round, maxTraces at most
+	pauseAt   int      // no round is held with so many tickets in matches in progress
 }
 
 // The limits of tickets in matches in progress. With an assigner that isn't immediate, matches wait for their
@@ -59,7 +59,7 @@ func newTerm(d *director, l termLease, parts matchmaking.Parts) *term {
 		schedule: round.NewSchedule(def.Match.Debounce.Std()),
 		clock:    &d.clock, metrics: d.metrics, log: d.log,
 		matching: outage.New(d.log, "no matches can be formed"),
-		outcomes: make(chan outcome, 64), end: make(chan struct{}), idleAfter: d.IdleAfter, maxInMatches: maxInMatchesSlow,
+		outcomes: make(chan outcome, 64), end: make(chan struct{}), idleAfter: d.IdleAfter, pauseAt: maxInMatchesSlow,
 		follow: d.Follow,
 	}
 	immediate := isImmediate(parts.Assigner)
@@ -69,7 +69,7 @@ func newTerm(d *director, l termLease, parts matchmaking.Parts) *term {
 		MatchTimeout: def.Match.Timeout.Std(), EvaluateTimeout: def.Evaluator.Timeout.Std(), MaxInMatches: maxInMatchesSlow,
 	}
 	if immediate {
-		t.round.MaxInMatches, t.maxInMatches = maxInMatchesImmediate, 1
+		t.round.MaxInMatches, t.pauseAt = maxInMatchesImmediate, 1
 	}
 	t.pool = round.NewPool(parts.Matcher)
 	t.maker = &maker{
@@ -227,7 +227,7 @@ func (t *term) report(o outcome) {
 
 // nextRound returns the time of the next round by this server's clock, if one is due.
 func (t *term) nextRound() (at time.Time, ok bool) {
-	if t.pool.InMatches() >= t.maxInMatches {
+	if t.pool.InMatches() >= t.pauseAt {
 		return at, false // until outcomes have arrived
 	}
 	later := t.round.Matcher.Next()
