@@ -172,16 +172,12 @@ func (q *Queue) failed(ctx context.Context, d *delivery, err error) {
 	q.failing[d.Entry] = f
 }
 
-// isUndeliverable reports whether an entry is dropped: it can never be published, and its channel must have expired.
-func (q *Queue) isUndeliverable(ctx context.Context, d *delivery, err error) bool {
+// isUndeliverable reports whether an entry of the given age can never be published, because of err, and its channel
+// must have expired.
+func (q *Queue) isUndeliverable(age time.Duration, err error) bool {
 	var clientErr *fault.Error
-	if !errors.As(err, &clientErr) || (clientErr.Kind != fault.Invalid && clientErr.Kind != fault.TooLarge) ||
-		d.age(time.Now()) < q.relay.options.Keep {
-		return false
-	}
-	q.relay.log.ErrorContext(ctx, "dropped an assignment that cannot be published", "queue", q.name, "ticket",
-		d.TicketID, "match", d.MatchID, "error", err)
-	return true
+	return errors.As(err, &clientErr) && (clientErr.Kind == fault.Invalid || clientErr.Kind == fault.TooLarge) &&
+		age >= q.relay.options.Keep
 }
 
 // isStorageFailure reports whether an error is a storage failure, which affects all assignments.

@@ -230,7 +230,8 @@ func (r *Relay) publish(ctx context.Context) {
 	}
 }
 
-// settle sends the published entries of a batch to removePublished, and leaves the others to the backstop.
+// settle sends the published entries of a batch, and those that can never be published, to removePublished, and leaves
+// the others to the backstop.
 func (r *Relay) settle(ctx context.Context, batch []delivery, errs []error) {
 	now := time.Now()
 	done := make([]key, 0, len(batch))
@@ -244,7 +245,11 @@ func (r *Relay) settle(ctx context.Context, batch []delivery, errs []error) {
 		case err == nil:
 			d.queue.published(d.Entry, d.age(now))
 			done = append(done, d.key())
-		case errors.Is(err, errReassigned), d.queue.isUndeliverable(ctx, d, err):
+		case errors.Is(err, errReassigned):
+			done = append(done, d.key())
+		case d.queue.isUndeliverable(d.age(now), err):
+			r.log.ErrorContext(ctx, "dropped an assignment that cannot be published", "queue", d.queue.name, "ticket",
+				d.TicketID, "match", d.MatchID, "error", err)
 			done = append(done, d.key())
 		default:
 			d.queue.failed(ctx, d, err)
