@@ -52,7 +52,7 @@ func (m *method) admit(ctx context.Context) (context.Context, *access.Principal,
 	if m.http {
 		return ctx, access.From(ctx), nil
 	}
-	address := clientOf(ctx, m.router)
+	address := clientAddress(ctx, m.router)
 	credential, err := web.BearerToken(metadata.ValueFromIncomingContext(ctx, metadataAuthorization))
 	if err != nil && m.router.Guard() != nil {
 		return ctx, nil, err

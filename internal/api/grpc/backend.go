@@ -66,7 +66,7 @@ func (b *backendService) FetchMatches(
 	if err != nil {
 		return badRequest(".profile: " + err.Error())
 	}
-	client := clientIn(ctx, b.router)
+	client := clientName(ctx, b.router)
 	release, err := b.fetches.acquire(client, len(profile))
 	if err != nil {
 		return err

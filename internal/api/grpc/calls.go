@@ -189,14 +189,16 @@ func (c *call) path() string {
 }
 
 func (c *call) about() (id, client string) {
-	return c.requestID(), clientOf(c.ctx, c.method.router)
+	return c.requestID(), clientAddress(c.ctx, c.method.router)
 }
 
 // clientName returns whose share of the memory of answers the answer takes.
-func (c *call) clientName() string { return web.Client(c.client, clientOf(c.ctx, c.method.router)) }
+func (c *call) clientName() string {
+	return web.Client(c.client, clientAddress(c.ctx, c.method.router))
+}
 
-// clientOf returns the address of the client of a call on the listener of gRPC, or "" if it isn't known.
-func clientOf(ctx context.Context, router *web.Router) string {
+// clientAddress returns the address of the client of a call on the listener of gRPC, or "" if it isn't known.
+func clientAddress(ctx context.Context, router *web.Router) string {
 	from, ok := peer.FromContext(ctx)
 	if !ok {
 		return ""
@@ -316,7 +318,7 @@ func (c *call) Admit(size int) (err error) {
 	case c.request == nil:
 		if size > web.SmallBody && !c.method.clientStreams {
 			c.message = c.method.router.BodyPart()
-			err = c.message.Grow(c.client, clientOf(c.ctx, c.method.router), int64(size))
+			err = c.message.Grow(c.client, clientAddress(c.ctx, c.method.router), int64(size))
 		}
 		if err == nil {
 			err = web.CountBody(c.ctx, int64(size))

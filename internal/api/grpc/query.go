@@ -158,7 +158,7 @@ func walk[T any](ctx context.Context, q *query, request *openmatch.Pool, all wal
 	if err := q.router.Guard().Check(ctx, access.From(ctx), access.Queue, access.Resource{Queue: queue}); err != nil {
 		return err
 	}
-	client := clientIn(ctx, q.router)
+	client := clientName(ctx, q.router)
 	release, err := q.slots.acquire(ctx, client, sizeOf(request))
 	if err != nil {
 		return err
@@ -232,12 +232,12 @@ func (t *turn) end() {
 	}
 }
 
-// clientIn returns the client of a call.
-func clientIn(ctx context.Context, router *web.Router) string {
+// clientName returns whose share of the limits a query or fetch takes.
+func clientName(ctx context.Context, router *web.Router) string {
 	if r := requestOf(ctx); r != nil {
 		return web.Client(access.From(ctx), r.Request().RemoteAddr)
 	}
-	return web.Client(access.From(ctx), clientOf(ctx, router))
+	return web.Client(access.From(ctx), clientAddress(ctx, router))
 }
 
 // queueOf returns the queue whose profile has the pool, or the default queue if none has it.
