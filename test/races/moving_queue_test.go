@@ -32,19 +32,19 @@ func (c movingSlots) move(t *testing.T, a *arena, tag string) {
 // of a slot could take it back from the next one.
 func (c movingSlots) settled(t *testing.T) bool {
 	t.Helper()
-	owners := map[string]string{}
+	epochs := map[string]string{}
 	for _, n := range c.Nodes() {
 		text, err := n.Do(t, "CLUSTER", "NODES").ToString()
 		require.NoError(t, err)
 		for line := range strings.Lines(text) {
 			fields := strings.Fields(line)
-			if epoch, ok := owners[fields[0]]; ok && epoch != fields[6] {
+			if epoch, ok := epochs[fields[0]]; ok && epoch != fields[6] {
 				return false
 			}
-			owners[fields[0]] = fields[6]
+			epochs[fields[0]] = fields[6]
 		}
 	}
-	return len(slices.Compact(slices.Sorted(maps.Values(owners)))) == len(c.Nodes())
+	return len(slices.Compact(slices.Sorted(maps.Values(epochs)))) == len(c.Nodes())
 }
 
 // spread returns the number of nodes that have channels of tickets.

@@ -234,7 +234,7 @@ func (p *player) readTicket(ctx context.Context) error {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("look at %s: %w", p.id, err)
+		return fmt.Errorf("read ticket %s: %w", p.id, err)
 	}
 	p.seen = append(p.seen, t)
 	return nil

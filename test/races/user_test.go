@@ -18,9 +18,9 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/matchmaking/service"
 )
 
-// userAnswers is the answers to directors and game servers of a queue's user: the connections with which calls have
-// assigned each ticket, and the claims on tickets by matches that were handed out.
-type userAnswers struct {
+// userPrograms are the directors and game servers of a queue's user. They record the answers to their calls: the
+// connections with which these have assigned each ticket, the matches that were handed out, and the backfills.
+type userPrograms struct {
 	*arena
 	definition matchmaking.Definition
 
@@ -30,7 +30,7 @@ type userAnswers struct {
 	backfills   []string                   // of games that have room
 }
 
-func (u *userAnswers) assigned(ticket, connection string) {
+func (u *userPrograms) assigned(ticket, connection string) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if u.connections[ticket] == nil {
@@ -40,7 +40,7 @@ func (u *userAnswers) assigned(ticket, connection string) {
 }
 
 // waiting returns two random tickets that wait.
-func (u *userAnswers) waiting(ctx context.Context, r *rand.Rand) (ids []string) {
+func (u *userPrograms) waiting(ctx context.Context, r *rand.Rand) (ids []string) {
 	request := matchmaking.WaitingRequest{Queue: "user"}
 	err := u.observer.queues.Waiting(ctx, request, func(batch []*matchmaking.Ticket) error {
 		for _, t := range batch {
@@ -58,7 +58,7 @@ func (u *userAnswers) waiting(ctx context.Context, r *rand.Rand) (ids []string) 
 }
 
 // match returns a match of tickets: for a new game, or one that has room.
-func (u *userAnswers) match(ctx context.Context, r *rand.Rand, ids []string) (m matchmaking.HandOutMatch) {
+func (u *userPrograms) match(ctx context.Context, r *rand.Rand, ids []string) (m matchmaking.HandOutMatch) {
 	for _, id := range ids {
 		m.Tickets = append(m.Tickets, matchmaking.HandOutTicket{ID: id})
 	}
@@ -77,7 +77,7 @@ func (u *userAnswers) match(ctx context.Context, r *rand.Rand, ids []string) (m 
 
 // direct is a director: it hands matches out and assigns those without a backfill. Sometimes it forgets a match or
 // releases it.
-func (u *userAnswers) direct(ctx context.Context, number int) {
+func (u *userPrograms) direct(ctx context.Context, number int) {
 	r := u.random(number)
 	for i := 0; wait(ctx, time.Millisecond); i++ {
 		ids := u.waiting(ctx, r)
@@ -106,7 +106,7 @@ func (u *userAnswers) direct(ctx context.Context, number int) {
 }
 
 // assign assigns tickets, on another server if one has failed.
-func (u *userAnswers) assign(ctx context.Context, r *rand.Rand, connection string, ids []string) {
+func (u *userPrograms) assign(ctx context.Context, r *rand.Rand, connection string, ids []string) {
 	for ctx.Err() == nil {
 		failures, err := u.anyServer(r).tickets.AssignTickets(ctx, "user", []service.AssignmentGroup{
 			{Tickets: ids, Allocation: matchmaking.Allocation{Connection: connection}},
@@ -128,7 +128,7 @@ func (u *userAnswers) assign(ctx context.Context, r *rand.Rand, connection strin
 }
 
 // play is a game server: it acknowledges its backfill, sometimes too late, and then begins another game.
-func (u *userAnswers) play(ctx context.Context, number int) {
+func (u *userPrograms) play(ctx context.Context, number int) {
 	r := u.random(number)
 	for game := 0; ctx.Err() == nil; game++ {
 		b, err := u.anyServer(r).tickets.CreateBackfill(ctx, service.NewBackfill{Queue: "user"})
@@ -165,7 +165,7 @@ func TestDirectorsOfAUser(t *testing.T) {
 	everywhere(t, func(t *testing.T, url string) {
 		d := definition(t, "user", `{"director": "user", "channel": true, "pendingTimeout": "500ms", "backfillTTL": "300ms"}`)
 		a := newArena(t, url, d)
-		u := &userAnswers{arena: a, definition: d, connections: map[string]map[string]bool{}}
+		u := &userPrograms{arena: a, definition: d, connections: map[string]map[string]bool{}}
 		a.start(t, "a")
 		victim := a.start(t, "b")
 		var stops []func()

@@ -158,7 +158,7 @@ func (a *arena) verifyAssigned(t *testing.T, p *player, e end) {
 		assert.Equal(t, e.ticket.MatchID, got.MatchID)
 		assert.Equal(t, placeOf(got.MatchID), got.Connection, "connection of %s", p.id)
 	}
-	if waited, waiting := a.ledger.waits[p.id]; waiting {
+	if waited, ok := a.ledger.waits[p.id]; ok {
 		assigned := p.ticket.CreateTime.Add(waited)
 		assert.True(t, assigned.Before(p.ticket.Expires), "%s was assigned at %s, after it expired at %s", p.id,
 			assigned, p.ticket.Expires)
