@@ -36,10 +36,7 @@ func BenchmarkQueueTicket(b *testing.B) {
 	for i := range b.N {
 		done["t"+strconv.Itoa(i)] = make(chan struct{})
 	}
-	cpu := func() float64 {
-		return node.Numbers(b, "cpu")["used_cpu_user"] + node.Numbers(b, "cpu")["used_cpu_sys"]
-	}
-	before := cpu()
+	before := node.CPU(b)
 	b.ResetTimer()
 	ctx, stop := context.WithCancel(b.Context())
 	var director errgroup.Group
@@ -88,7 +85,7 @@ func BenchmarkQueueTicket(b *testing.B) {
 	stop()
 	require.NoError(b, director.Wait())
 	b.StopTimer()
-	b.ReportMetric((cpu()-before)*1e6/float64(b.N), "redis-us/ticket")
+	b.ReportMetric(float64((node.CPU(b)-before).Microseconds())/float64(b.N), "redis-us/ticket")
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "tickets/s")
 }
 
