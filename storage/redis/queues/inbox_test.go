@@ -13,7 +13,7 @@ func TestInbox(t *testing.T) {
 	half := strings.Repeat("x", maxInboxBytes/2)
 	for name, test := range map[string]struct {
 		added, texts []string
-		doubted      bool
+		incomplete   bool
 	}{
 		"nothing":                      {nil, nil, true},
 		"some":                         {[]string{"a", "b"}, []string{"a", "b"}, false},
@@ -33,9 +33,9 @@ func TestInbox(t *testing.T) {
 			if len(test.added) == 0 {
 				limit = time.Millisecond
 			}
-			texts, doubted := b.Await(t.Context(), limit)
+			texts, incomplete := b.Await(t.Context(), limit)
 			require.Equal(t, test.texts, texts, name)
-			require.Equal(t, test.doubted, doubted, name)
+			require.Equal(t, test.incomplete, incomplete, name)
 		}
 	}
 }
@@ -45,11 +45,11 @@ func TestInbox(t *testing.T) {
 func TestInboxWhileNotConfirmed(t *testing.T) {
 	t.Parallel()
 	b := newInbox()
-	taken := func(texts []string, doubted bool) {
+	taken := func(want []string, wantIncomplete bool) {
 		t.Helper()
-		found, incomplete := b.TakeAll()
-		require.Equal(t, texts, found)
-		require.Equal(t, doubted, incomplete)
+		texts, incomplete := b.TakeAll()
+		require.Equal(t, want, texts)
+		require.Equal(t, wantIncomplete, incomplete)
 	}
 	b.Add("too early")
 	taken(nil, true)
