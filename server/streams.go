@@ -49,7 +49,9 @@ func (c *channels) OpenCounted(ctx context.Context, q channel.StreamQuery) (stre
 
 // openStream opens a stream. It calls done when the stream ends, or can't be opened.
 func (c *channels) openStream(ctx context.Context, q channel.StreamQuery, done func()) (s *stream, err error) {
-	s = &stream{channels: c, one: len(q.From) == 1, polls: c.players.Polls(q.From), leave: map[int]func(){}, done: done}
+	s = &stream{
+		channels: c, single: len(q.From) == 1, polls: c.players.Polls(q.From), leave: map[int]func(){}, done: done,
+	}
 	for source, id := range s.polls {
 		s.leave[source] = c.players.Attend(ctx, id)
 	}
@@ -66,7 +68,7 @@ type stream struct {
 	sourceStream
 
 	channels *channels
-	one      bool // it has one source
+	single   bool // it has one source
 	polls    delivery.Polls
 	checkAt  time.Time         // when it reads the tickets of its players next
 	leave    map[int]func()    // end the presence of the players of polls
@@ -166,7 +168,7 @@ func (s *stream) taken(ctx context.Context, arrivals []channel.Arrival, err erro
 			s.channels.counts.delivered.Inc()
 		case a.Gap != nil:
 			s.channels.counts.addGap(a.Gap)
-		case s.one:
+		case s.single:
 			return some, fmt.Errorf("%w: %w", channel.ErrStreamEmpty, a.Err)
 		default: // the source has ended
 			s.forget(a.Source)
@@ -222,7 +224,7 @@ func (s *stream) checkTickets(ctx context.Context) (ended []channel.Arrival, err
 			ended = append(ended, channel.Arrival{Source: source, Err: err})
 		}
 	}
-	if s.one && len(ended) > 0 {
+	if s.single && len(ended) > 0 {
 		return nil, fmt.Errorf("%w: %w", channel.ErrStreamEmpty, ended[0].Err)
 	}
 	return ended, nil

@@ -92,7 +92,7 @@ func TestStreamsOfTicketsThatAreGone(t *testing.T) {
 		require.Zero(t, l.present["ann"])
 
 		s = playerStream(l, &fakeStream{})
-		s.one = true
+		s.single = true
 		_, err := s.Next(t.Context(), time.Hour)
 		require.ErrorIs(t, err, channel.ErrStreamEmpty)
 		require.ErrorIs(t, err, channel.ErrNoSubscriber)
