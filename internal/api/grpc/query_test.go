@@ -166,11 +166,11 @@ func TestQueriesWait(t *testing.T) {
 		h := start(t)
 		h.addTickets("q", 10, 1)
 		const queries, ofClient, connections = 8, 12, 5
-		entered, leave := make(chan struct{}, ofClient), make(chan struct{})
+		entered, release := make(chan struct{}, ofClient), make(chan struct{})
 		h.matches.set(func() {
 			h.matches.walking = func() {
 				entered <- struct{}{}
-				<-leave
+				<-release
 			}
 		})
 		var all sync.WaitGroup
@@ -193,17 +193,17 @@ func TestQueriesWait(t *testing.T) {
 		require.Eventually(t, func() bool { return h.served.WaitingQueries() == connections*queries-ofClient },
 			servertest.Patience, servertest.Step)
 		h.matches.set(func() { h.matches.walking = nil })
-		close(leave)
+		close(release)
 		all.Wait()
 		require.Zero(t, h.served.WaitingQueries())
 	}
 }
 
-// queryInLine begins a query that waits behind as many as a client can have in progress. The result of each is sent
-// to its channel. leave ends those in progress.
-func (h *harness) queryInLine(
+// queueQuery begins a query that waits behind as many as a client can have in progress. The result of each is sent
+// to its channel. release ends those in progress.
+func (h *harness) queueQuery(
 	ctx context.Context, p servertest.Protocol,
-) (inLine, inProgress <-chan error, leave func()) {
+) (queued, inProgress <-chan error, release func()) {
 	h.t.Helper()
 	const queries = 12 // of a client
 	client := openmatch.NewQueryServiceClient(h.dial(p))
@@ -250,12 +250,12 @@ func TestWaitingQueriesEndWithTheServer(t *testing.T) {
 	t.Parallel()
 	for _, p := range []servertest.Protocol{servertest.Native, servertest.GRPCGo} {
 		h := start(t)
-		inLine, inProgress, leave := h.queryInLine(h.inQueue("q"), p)
-		defer leave()
+		queued, inProgress, release := h.queueQuery(h.inQueue("q"), p)
+		defer release()
 		h.drain()
-		isError(t, <-inLine, codes.Unavailable, "the server is shutting down")
+		isError(t, <-queued, codes.Unavailable, "the server is shutting down")
 		require.Zero(t, h.served.WaitingQueries())
-		leave()
+		release()
 		for range 12 {
 			require.NoError(t, <-inProgress)
 		}
@@ -268,10 +268,10 @@ func TestWaitingQueriesEndWithTheirCredential(t *testing.T) {
 	for _, p := range []servertest.Protocol{servertest.Native, servertest.GRPCGo} {
 		h, people := closed(t)
 		people.add(t, "lost", apiKey("lost"), `[{"actions":["queue"]}]`)
-		inLine, _, leave := h.queryInLine(h.as("lost"), p)
-		defer leave()
+		queued, _, release := h.queueQuery(h.as("lost"), p)
+		defer release()
 		people.revoke("lost")
-		isError(t, <-inLine, codes.Unauthenticated, access.ErrRevoked.Detail)
+		isError(t, <-queued, codes.Unauthenticated, access.ErrRevoked.Detail)
 		require.Zero(t, h.served.WaitingQueries())
 	}
 }

@@ -13,30 +13,30 @@ import (
 
 // askers ask for slots in a test, and record the order in which they get one.
 type askers struct {
-	t     *testing.T
-	slots *slots
-	got   []string // clients
-	leave []func()
+	t       *testing.T
+	slots   *slots
+	got     []string // clients
+	release []func()
 }
 
 // ask asks for a slot for a query of a client.
 func (a *askers) ask(client string) {
 	a.t.Helper()
 	go func() {
-		leave, err := a.slots.acquire(a.t.Context(), client, 0)
+		release, err := a.slots.acquire(a.t.Context(), client, 0)
 		if err != nil {
 			return // the test has ended
 		}
-		a.got, a.leave = append(a.got, client), append(a.leave, leave)
+		a.got, a.release = append(a.got, client), append(a.release, release)
 	}()
 	synctest.Wait()
 }
 
 // end ends the query that has run for the longest time.
 func (a *askers) end() {
-	leave := a.leave[0]
-	a.leave = a.leave[1:]
-	leave()
+	release := a.release[0]
+	a.release = a.release[1:]
+	release()
 	synctest.Wait()
 }
 
@@ -46,7 +46,7 @@ func TestSlotsAreShared(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		a := &askers{t: t, slots: newSlots(nil)}
-		for range 40 { // and a line
+		for range 40 { // those without a slot are queued
 			a.ask("heavy")
 		}
 		require.Len(t, a.got, maxQueriesClient)
@@ -63,7 +63,7 @@ func TestSlotsAreShared(t *testing.T) {
 			a.end()
 		}
 		require.Equal(t, []string{"light", "once0", "once1", "once2", "light", "light", "heavy", "heavy"}, a.got)
-		for len(a.leave) > 0 {
+		for len(a.release) > 0 {
 			a.end()
 		}
 		require.Empty(t, a.slots.clients, "nothing remains of clients without queries")
@@ -71,8 +71,8 @@ func TestSlotsAreShared(t *testing.T) {
 	})
 }
 
-// TestLine: the line is limited for each client and in total, and in time.
-func TestLine(t *testing.T) {
+// TestQueue: the queue is limited for each client and in total, and in time.
+func TestQueue(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		s := newSlots(nil)
@@ -95,7 +95,7 @@ func TestLine(t *testing.T) {
 			require.Equal(t, errQueries, <-enter(t.Context(), client, 1))
 			waiting = append(waiting, enter(t.Context(), client, 0))
 		}
-		require.Equal(t, errQueries, <-enter(t.Context(), "e", 0), "the line is full")
+		require.Equal(t, errQueries, <-enter(t.Context(), "e", 0), "the queue is full")
 		require.Equal(t, len(waiting), s.waiting())
 		for _, ended := range waiting {
 			require.Equal(t, errQueries, <-ended)

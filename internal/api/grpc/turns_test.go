@@ -18,11 +18,11 @@ import (
 	"github.com/tidemark-dev/tidemark/openmatch"
 )
 
-// steps are queues with a ticket that waits. Each query reads further ones until it may leave.
+// steps are queues with a ticket that waits. Each query goes on reading after it has received from release.
 type steps struct {
 	Queues
 	reading atomic.Int64
-	leave   chan struct{}
+	release chan struct{}
 }
 
 func (s *steps) Definitions() []matchmaking.Definition { return nil }
@@ -32,7 +32,7 @@ func (s *steps) Waiting(_ context.Context, _ matchmaking.WaitingRequest, each fu
 		return err
 	}
 	s.reading.Add(1)
-	<-s.leave
+	<-s.release
 	s.reading.Add(-1)
 	return each(nil)
 }
@@ -56,7 +56,7 @@ func (s *idStream) Send(*openmatch.QueryTicketIdsResponse) error {
 func TestQueriesTakeTurns(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &steps{leave: make(chan struct{})}
+		s := &steps{release: make(chan struct{})}
 		q := &query{
 			queues: s, router: &web.Router{}, page: 1, answers: &defaultAnswers, slots: newSlots(nil),
 			turns: newTurns(1),
@@ -77,22 +77,22 @@ func TestQueriesTakeTurns(t *testing.T) {
 		}
 		for range 2 {
 			require.EqualValues(t, 1, s.reading.Load())
-			s.leave <- struct{}{}
+			s.release <- struct{}{}
 			synctest.Wait()
 		}
 		require.Zero(t, s.reading.Load())
 		close(later)
-		s.leave <- struct{}{}
+		s.release <- struct{}{}
 		clients.Wait()
 		require.Zero(t, q.turns.open, "all turns were returned")
 	})
 }
 
-// TestLineCountsFilters: a filter in the line counts with its memory, and not with its two bytes of the message.
-func TestLineCountsFilters(t *testing.T) {
+// TestQueueCountsFilters: a filter of a queued query counts with its memory, and not with its two bytes of the message.
+func TestQueueCountsFilters(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		s := &steps{leave: make(chan struct{})}
+		s := &steps{release: make(chan struct{})}
 		q := &query{
 			queues: s, router: &web.Router{}, page: 1, answers: &defaultAnswers, slots: newSlots(nil),
 			turns: newTurns(maxQueries),
@@ -119,7 +119,7 @@ func TestLineCountsFilters(t *testing.T) {
 		const filterMemory = 146 // measured
 		assert.LessOrEqual(t, q.slots.waiting()*convert.MaxFilters*filterMemory, maxWaitingClient)
 		assert.Equal(t, queries, maxQueriesClient+q.slots.waiting()+1)
-		close(s.leave)
+		close(s.release)
 		clients.Wait()
 	})
 }
@@ -139,7 +139,7 @@ func (r *rounds) Waiting(
 			return err
 		}
 		r.turns = append(r.turns, access.From(ctx).User())
-		<-r.leave
+		<-r.release
 	}
 	return nil
 }
@@ -148,7 +148,7 @@ func (r *rounds) Waiting(
 func TestTurnsAreShared(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		r := &rounds{steps: steps{leave: make(chan struct{})}, number: 3}
+		r := &rounds{steps: steps{release: make(chan struct{})}, number: 3}
 		q := &query{
 			queues: r, router: &web.Router{}, page: 1, answers: &defaultAnswers, slots: newSlots(nil),
 			turns: newTurns(1),
@@ -162,7 +162,7 @@ func TestTurnsAreShared(t *testing.T) {
 			synctest.Wait()
 		}
 		for range 4 * r.number {
-			r.leave <- struct{}{}
+			r.release <- struct{}{}
 			synctest.Wait()
 		}
 		clients.Wait()
