@@ -168,7 +168,8 @@ func (c *call) endSpan(outcome codes.Code) {
 // finish counts and logs the call.
 func (c *call) finish() {
 	if c.request != nil {
-		if c.method.serverStreams && c.ctx.Err() == nil { // a deadline of a closed stream would keep it in memory until then
+		// A deadline of a closed stream would keep it in memory until then.
+		if c.method.serverStreams && c.ctx.Err() == nil {
 			setDeadlines(c.request, time.Time{}, time.Now().Add(web.AnswerTimeout)) // for the end of the answer
 		}
 		c.request.SetOutcome(c.status, c.err)

@@ -146,9 +146,9 @@ func (s *slots) fill() {
 	}
 }
 
-// next returns the query of the queue that is the next to have a slot, or nil if the clients of all have as many as they
-// can. It is the oldest of the client with the fewest slots and, among equal ones, of the one whose last query entered
-// first.
+// next returns the query of the queue that is the next to have a slot, or nil if the clients of all have as many as
+// they can. It is the oldest of the client with the fewest slots and, among equal ones, of the one whose last query
+// entered first.
 func (s *slots) next() (next *waiter) {
 	for _, w := range s.queue {
 		if s.clients[w.client].open < s.clientLimit && (next == nil || s.compare(w, next) < 0) {

@@ -181,8 +181,8 @@ func (s *Synchronizer) forget(l *loop) {
 
 // check returns an error if a request can't be served.
 func (s *Synchronizer) check(ctx context.Context, r FetchRequest) error {
-	if len(r.Profile) > s.options.Limits.ProfileBytes {
-		return invalid("profile", "the profile has %d bytes, and may have %d", len(r.Profile), s.options.Limits.ProfileBytes)
+	if size, limit := len(r.Profile), s.options.Limits.ProfileBytes; size > limit {
+		return invalid("profile", "the profile has %d bytes, and may have %d", size, limit)
 	}
 	if err := s.options.Functions.Check(r.Function); err != nil {
 		return err

@@ -13,7 +13,8 @@ import (
 	"github.com/tidemark-dev/tidemark/openmatch"
 )
 
-// exchange is a call of Open Match's Evaluator service. Send and Done are called by one goroutine, and Receive by another one.
+// exchange is a call of Open Match's Evaluator service. Send and Done are called by one goroutine, and Receive by
+// another one.
 type exchange interface {
 	Send(m *openmatch.Match) error
 	Done() error
@@ -21,8 +22,8 @@ type exchange interface {
 	Close(err error)                 // ends the call; err is its error
 }
 
-// converse sends in a goroutine of its own, since an evaluator may answer before it has received all matches, and returns
-// the error of receive. stop ends what send waits for.
+// converse sends in a goroutine of its own, since an evaluator may answer before it has received all matches, and
+// returns the error of receive. stop ends what send waits for.
 func converse(call exchange, send func(), receive func() error, stop func()) error {
 	sent := make(chan struct{})
 	go func() {

@@ -64,7 +64,8 @@ func (f *grpcFunction) Match(
 // run adds the matches of the function's responses.
 func (f *grpcFunction) run(ctx context.Context, profile *openmatch.MatchProfile, all *proposals) error {
 	size := 0
-	return runFunction(ctx, f.conn, f.queue, &openmatch.RunRequest{Profile: profile}, func(r *openmatch.RunResponse) error {
+	request := &openmatch.RunRequest{Profile: profile}
+	return runFunction(ctx, f.conn, f.queue, request, func(r *openmatch.RunResponse) error {
 		if size += proto.Size(r); size > f.limit {
 			return fmt.Errorf("%w: over %d bytes", jsonhttp.ErrTooLarge, f.limit)
 		}

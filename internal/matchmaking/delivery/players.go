@@ -17,7 +17,8 @@ import (
 // *service.Service implements it.
 type Tickets interface {
 	Attend(ctx context.Context, ticket string) (stop func()) // the ticket's player is present until stop is called
-	// Redeliver publishes a ticket's assignment again, and reports whether there is one. Errors: matchmaking.ErrNoTicket.
+	// Redeliver publishes a ticket's assignment again, and reports whether there is one. Errors:
+	// matchmaking.ErrNoTicket.
 	Redeliver(ctx context.Context, ticket string) (published bool, err error)
 	// ForgetOwner makes the guard read the ticket's owner again, unless the ID can never be another ticket's.
 	ForgetOwner(ticket string)
@@ -30,8 +31,8 @@ type Players struct {
 	allow   func(ctx context.Context, ticketID string) error
 }
 
-// NewPlayers returns the players of tickets. allow returns an error unless the client of ctx may subscribe to a ticket's
-// channel; nil: each may.
+// NewPlayers returns the players of tickets. allow returns an error unless the client of ctx may subscribe to a
+// ticket's channel; nil: each may.
 func NewPlayers(t Tickets, allow func(ctx context.Context, ticketID string) error) *Players {
 	return &Players{tickets: t, allow: allow}
 }
@@ -71,8 +72,10 @@ const redeliverAfter = time.Second
 
 // Poll fetches for the player of a ticket, who is present meanwhile. The only message of a ticket's channel is the
 // assignment, so it listens first. handle is the receipt to acknowledge, or "".
-func (p *Players) Poll(ctx context.Context, id string, q channel.Query, handle string,
-	fetch func(ctx context.Context, q channel.Query, handle string) (channel.Delivery, error)) (channel.Delivery, error) {
+func (p *Players) Poll(
+	ctx context.Context, id string, q channel.Query, handle string,
+	fetch func(ctx context.Context, q channel.Query, handle string) (channel.Delivery, error),
+) (channel.Delivery, error) {
 	defer p.tickets.Attend(ctx, id)()
 	q.ListenFirst = true
 	d, err := fetch(ctx, q, handle)

@@ -42,10 +42,10 @@ func (s *Store) Follow(r matchmaking.ChangesRequest) matchmaking.Follower {
 
 // listeners returns the listeners of the follower by their topics.
 func (f *follower) listeners() map[string]pubsub.Listener {
-	k := f.store.keys(f.request.Queue)
+	k, in := f.store.keys(f.request.Queue), f.inbox
 	return map[string]pubsub.Listener{
-		k.feed():   {Confirmed: f.inbox.Confirmed, Interrupted: f.inbox.Interrupted, Message: f.inbox.Add, Repeats: true},
-		k.nudges(): {Confirmed: f.inbox.MarkIncomplete, Message: func(string) { f.inbox.MarkIncomplete() }, Repeats: true},
+		k.feed():   {Confirmed: in.Confirmed, Interrupted: in.Interrupted, Message: in.Add, Repeats: true},
+		k.nudges(): {Confirmed: in.MarkIncomplete, Message: func(string) { in.MarkIncomplete() }, Repeats: true},
 	}
 }
 

@@ -36,10 +36,10 @@
 //
 // # Order of the steps of cached values
 //
-// A put of an indexed value takes three steps: the load begins, which removes an older value; the entries; storing the value,
-// if the load is still there. An invalidation by tag or prefix takes three, too: it reads entries with their scores;
-// removes the values and their loads; removes the entries whose scores are still the same. Whatever the order in
-// which both meet:
+// A put of an indexed value takes three steps: the load begins, which removes an older value; the entries; storing the
+// value, if the load is still there. An invalidation by tag or prefix takes three, too: it reads entries with their
+// scores; removes the values and their loads; removes the entries whose scores are still the same. Whatever the order
+// in which both meet:
 //
 //   - If the invalidation reads before the entry is added, the value counts as put after the invalidation, and its
 //     entry stays: adding it has changed its score.

@@ -59,14 +59,15 @@ func newTerm(d *director, l termLease, parts matchmaking.Parts) *term {
 		schedule: round.NewSchedule(def.Match.Debounce.Std()),
 		clock:    &d.clock, metrics: d.metrics, log: d.log,
 		matching: outage.New(d.log, "no matches can be formed"),
-		outcomes: make(chan outcome, 64), end: make(chan struct{}), idleAfter: d.IdleAfter, pauseAt: maxInMatchesSlow,
-		follow: d.Follow,
+		outcomes: make(chan outcome, 64), end: make(chan struct{}), idleAfter: d.IdleAfter,
+		pauseAt: maxInMatchesSlow, follow: d.Follow,
 	}
 	immediate := isImmediate(parts.Assigner)
 	t.round = &round.Round{
 		Queue:   def.Name,
 		Matcher: parts.Matcher, Evaluator: parts.Evaluator,
-		MatchTimeout: def.Match.Timeout.Std(), EvaluateTimeout: def.Evaluator.Timeout.Std(), MaxInMatches: maxInMatchesSlow,
+		MatchTimeout: def.Match.Timeout.Std(), EvaluateTimeout: def.Evaluator.Timeout.Std(),
+		MaxInMatches: maxInMatchesSlow,
 	}
 	if immediate {
 		t.round.MaxInMatches, t.pauseAt = maxInMatchesImmediate, 1
@@ -74,7 +75,8 @@ func newTerm(d *director, l termLease, parts matchmaking.Parts) *term {
 	t.pool = round.NewPool(parts.Matcher)
 	t.maker = &maker{
 		store: d.Store, assigner: parts.Assigner, outbox: d.outbox, definition: def, clock: &d.clock,
-		follow: d.Follow, tasks: d.tasks, health: d.health, metrics: d.metrics, log: d.log, fence: l.fence, report: t.report,
+		follow: d.Follow, tasks: d.tasks, health: d.health, metrics: d.metrics, log: d.log, fence: l.fence,
+		report: t.report,
 	}
 	players := &players{subscriptions: d.Subscriptions, log: d.log}
 	t.losses = &losses{store: d.Store, players: players, queue: def.Name, keep: def.AssignmentTTL.Std(),

@@ -36,8 +36,10 @@ type feed struct {
 }
 
 func newFeed(w *Watches, queue string) *feed {
-	return &feed{watches: w, queue: queue, started: time.Now(), wake: make(chan struct{}, 1), waits: map[string]*entry{},
-		holds: map[string][]chan struct{}{}, notes: newNotes(w)}
+	return &feed{
+		watches: w, queue: queue, started: time.Now(), wake: make(chan struct{}, 1), notes: newNotes(w),
+		waits: map[string]*entry{}, holds: map[string][]chan struct{}{},
+	}
 }
 
 // run listens and reads until ctx ends or the feed had no waits for linger.
