@@ -117,8 +117,10 @@ func (s *eventSource) next() serverEvent {
 
 // streamMessage is the data of a message.
 type streamMessage struct {
-	wire.StreamMessage
+	wire.StreamSource
 	client.Message
+
+	ReceiptHandle string `json:"receiptHandle"` // in streams from many channels
 }
 
 // message returns the next event, which is a message.

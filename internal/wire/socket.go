@@ -222,9 +222,9 @@ func AppendPublished(dst []byte, ref uint64, name string, p *channel.Published) 
 	})
 }
 
-// AppendMessageWith appends the frame of a message, as StreamMessage.AppendWith appends its event.
-func AppendMessageWith(dst []byte, m *StreamMessage, message []byte) []byte {
-	return appendMembers(beginFrame(dst, FrameMessage, 0), func(b []byte) []byte { return m.AppendWith(b, message) })
+// AppendMessageWith appends the frame of a message, as StreamHead.AppendWith appends its event.
+func AppendMessageWith(dst []byte, h *StreamHead, message []byte) []byte {
+	return appendMembers(beginFrame(dst, FrameMessage, 0), func(b []byte) []byte { return h.AppendWith(b, message) })
 }
 
 // AppendGap appends the frame of a gap. The receipt handle may be empty.

@@ -5,11 +5,11 @@ import "strconv"
 // MediaEvents is the media type of streams of server-sent events.
 const MediaEvents = "text/event-stream"
 
-// StreamMessage is the data of the event "message" of a stream, without the message, whose members follow.
-type StreamMessage struct {
+// StreamHead is what precedes a message in the data of an event "message": nothing, in streams from one channel.
+type StreamHead struct {
 	StreamSource
 
-	ReceiptHandle string `json:"receiptHandle,omitempty"` // of streams from many channels; else it is the event's ID
+	ReceiptHandle string // empty in a tail, which acknowledges nothing
 }
 
 // StreamSource is the source of an event, in streams from many channels. It is left out if there is one source. A tail
@@ -33,22 +33,22 @@ type StreamEnd struct {
 	Reason string `json:"reason"`
 }
 
-// AppendWith appends the JSON of m and of the message, that of AppendMessage. The names and the receipt handle need no
-// escapes.
-func (m *StreamMessage) AppendWith(dst, message []byte) []byte {
-	if m.Channel == "" {
+// AppendWith appends the JSON of an object with the members of h and those of message, JSON of AppendMessage. The names
+// and the receipt handle need no escapes.
+func (h *StreamHead) AppendWith(dst, message []byte) []byte {
+	if h.Channel == "" {
 		return append(dst, message...)
 	}
-	return append(m.appendHead(dst), message[1:]...)
+	return append(h.appendHead(dst), message[1:]...)
 }
 
 // appendHead appends the JSON up to the members of the message.
-func (m *StreamMessage) appendHead(dst []byte) []byte {
-	dst = append(m.appendMembers(append(dst, '{')), ',')
-	if m.ReceiptHandle == "" {
+func (h *StreamHead) appendHead(dst []byte) []byte {
+	dst = append(h.appendMembers(append(dst, '{')), ',')
+	if h.ReceiptHandle == "" {
 		return dst
 	}
-	dst = append(append(dst, `"receiptHandle":"`...), m.ReceiptHandle...)
+	dst = append(append(dst, `"receiptHandle":"`...), h.ReceiptHandle...)
 	return append(dst, `",`...)
 }
 

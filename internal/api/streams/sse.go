@@ -90,9 +90,9 @@ func (e *encoder) appendArrival(a *channel.Arrival, last bool, jsonOf func(*chan
 			receipt = "" // there is nothing to acknowledge
 		}
 		e.appendHead(id, "message")
-		message := wire.StreamMessage{StreamSource: source, ReceiptHandle: receipt}
+		head := wire.StreamHead{StreamSource: source, ReceiptHandle: receipt}
 		start := len(e.bytes)
-		e.bytes = message.AppendWith(e.bytes, jsonOf(m))
+		e.bytes = head.AppendWith(e.bytes, jsonOf(m))
 		onOneLine(e.bytes[start:])
 		e.bytes = append(e.bytes, "\n\n"...)
 	case a.Gap != nil:

@@ -344,8 +344,8 @@ func (s *socket) deliver(of wire.StreamSource, arrivals []channel.Arrival) bool 
 // appendArrival appends the frame of a message or a gap.
 func appendArrival(b []byte, of wire.StreamSource, a *channel.Arrival, jsonOf func(*channel.Message) []byte) []byte {
 	if a.Message != nil {
-		m := wire.StreamMessage{StreamSource: of, ReceiptHandle: a.Receipt}
-		return wire.AppendMessageWith(b, &m, jsonOf(a.Message))
+		head := wire.StreamHead{StreamSource: of, ReceiptHandle: a.Receipt}
+		return wire.AppendMessageWith(b, &head, jsonOf(a.Message))
 	}
 	return wire.AppendGap(b, &wire.StreamGap{StreamSource: of, Reason: string(a.Gap.Reason), Count: a.Gap.Count},
 		a.Receipt)
