@@ -33,6 +33,7 @@ type Call struct {
 	share     share        // of the memory of all bodies
 	bodyRead  bool         // a part of the body was read, or all of it
 	unsent    unsent.Part  // of the memory of all answers; a granted answer has another while it is written
+	granted   bool         // the answer is counted but never refused: see unsent.Budget.Granted
 	writer    answerWriter // response
 	cut       error        // a part of the answer was refused
 	status    int          // of the answer; 0: the answer hasn't begun
@@ -63,9 +64,13 @@ func newCall(r *route, w http.ResponseWriter, request *http.Request, params []st
 	if r.Detaches && request.ProtoMajor == 1 {
 		c.ctx = c.separate()
 	}
-	if r.refusable() && !r.Admin { // administrators see the metrics while clients leave answers unread
+	switch {
+	case r.Admin: // administrators see the metrics while clients leave answers unread
+	case r.refusable():
 		c.unsent = r.router.answers.Part(c.client)
 		c.ctx = unsent.With(c.ctx, &c.unsent)
+	default:
+		c.granted = true
 	}
 	c.beginSpan()
 	c.share.call, c.share.memory = c, &r.router.bodies

@@ -29,8 +29,8 @@ func (w *answerWriter) Write(p []byte) (int, error) {
 		return w.ResponseWriter.Write(p)
 	}
 	part := &w.call.unsent
-	if route := w.call.route; !route.Admin && !route.refusable() {
-		granted := route.router.answers.Granted(w.call.client)
+	if w.call.granted {
+		granted := w.call.route.router.answers.Granted(w.call.client)
 		part = &granted
 	}
 	taken := part.Taken()
