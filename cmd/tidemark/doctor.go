@@ -254,7 +254,7 @@ func (k *checks) certificate(files config.TLS) {
 	switch remaining := time.Until(ends); {
 	case remaining <= 0 || time.Now().Before(pair.Leaf.NotBefore):
 		o = failure
-	case remaining < overview.CertificateEnds:
+	case remaining < overview.CertificateNotice:
 		o = warning
 	}
 	k.add(o, "certificate", "renew "+files.Cert, "valid until %s", ends.UTC().Format(time.DateTime))

@@ -139,20 +139,21 @@ func Table() string {
 	return b.String()
 }
 
-// writeTable writes a table of options. A flag of serve names its variable and its key, too; a node's needn't.
+// writeTable writes a table of options. It has a column of variables unless the command is serve, whose variables have
+// the names of its flags.
 func (cmd command) writeTable(b *strings.Builder, g optionGroup) {
-	names := ""
-	if cmd.use != serve.use {
-		names = " variable |"
+	variables := cmd.use != serve.use
+	if variables {
+		fmt.Fprintf(b, "\n## %s\n\n| flag | variable | default | meaning |\n|---|---|---|---|\n", g.title)
+	} else {
+		fmt.Fprintf(b, "\n## %s\n\n| flag | default | meaning |\n|---|---|---|\n", g.title)
 	}
-	fmt.Fprintf(b, "\n## %s\n\n| flag |%s default | meaning |\n|---|%s---|---|\n", g.title, names,
-		strings.Repeat("---|", strings.Count(names, "|")))
 	for _, o := range g.options {
 		help, variable := o.help, ""
-		if o.live && cmd.use == serve.use {
+		if o.live && !variables {
 			help += " Reloadable."
 		}
-		if names != "" {
+		if variables {
 			variable = " `" + o.env() + "` |"
 		}
 		fmt.Fprintf(b, "| `%s` %s |%s %s | %s |\n", cmd.flag(o), strings.ReplaceAll(o.kind, "|", `\|`), variable,

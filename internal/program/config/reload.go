@@ -34,7 +34,7 @@ func orNone(text string) string {
 	return text
 }
 
-// maxChanges is how many changes are listed. Each value has at most maxDetail bytes.
+// maxChanges is how many changes are listed. Each value has at most maxShown bytes.
 const maxChanges = 100
 
 // Reloaded is the configuration of a running service after a reload.

@@ -74,8 +74,8 @@ func (m matcher) String() string {
 	return fmt.Sprintf("{%s%s%q}", m.label, operator, strings.Join(m.values, "|"))
 }
 
-// CertificateEnds is how long before its end a certificate has to be renewed.
-const CertificateEnds = 14 * 24 * time.Hour
+// CertificateNotice is how long before its end a certificate has to be renewed.
+const CertificateNotice = 14 * 24 * time.Hour
 
 // The limits that a server's checks and expressions share.
 const (
@@ -153,7 +153,7 @@ var serviceAlerts = []alert{
 	{name: "TidemarkCertificateExpires", severity: warning, lasts: time.Hour,
 		summary: "A server's certificate expires within 14 days",
 		expr: fmt.Sprintf("tidemark_certificate_not_after_timestamp_seconds - time() < %.0f",
-			CertificateEnds.Seconds())},
+			CertificateNotice.Seconds())},
 	{name: "TidemarkTokenKeysOld", severity: warning, lasts: 5 * time.Minute,
 		summary: "The keys of users' tokens could not be fetched for an hour",
 		expr:    fmt.Sprintf("time() - %s > %.0f", keysFetched, tokenKeysAge.Seconds())},

@@ -119,7 +119,7 @@ func (r *Rules) rising(s Sample, code string, rule rising) (found []Problem) {
 func times(s Sample) (found []Problem) {
 	at := func(m *dto.Metric) time.Time { return time.Unix(int64(valueOf(m)), 0) }
 	for _, m := range s.families["tidemark_certificate_not_after_timestamp_seconds"] {
-		if remaining := at(m).Sub(s.At); remaining < CertificateEnds {
+		if remaining := at(m).Sub(s.At); remaining < CertificateNotice {
 			p := Problem{Code: "TidemarkCertificateExpires", About: labelOf(m, "file")}
 			if p.Text = fmt.Sprintf("The certificate %s expires on %s.", p.About, at(m).UTC().Format(time.DateTime)); remaining <= 0 {
 				p.Text = fmt.Sprintf("The certificate %s expired on %s.", p.About, at(m).UTC().Format(time.DateTime))
