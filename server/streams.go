@@ -123,7 +123,8 @@ func (s *stream) end() {
 	s.done()
 }
 
-// checkInterval is the interval in which a stream reads the tickets of its players, as polls do: a little earlier, at random.
+// checkInterval is the interval in which a stream reads the tickets of its players, as polls do: a little earlier, at
+// random.
 const checkInterval = time.Minute
 
 // Next is that of channel.Stream. A message of a ticket that isn't the client's any more is an error, and so is a
@@ -212,7 +213,8 @@ func (s *stream) recheck(ctx context.Context, a *channel.Arrival) error {
 
 // checkLater sets when the next check is.
 func (s *stream) checkLater() {
-	s.checkAt = time.Now().Add(checkInterval - rand.N(checkInterval/4)) //nolint:gosec // chance to spread load, not to keep a secret
+	earlier := rand.N(checkInterval / 4) //nolint:gosec // chance to spread load, not to keep a secret
+	s.checkAt = time.Now().Add(checkInterval - earlier)
 }
 
 // checkTickets returns an error for each ticket that doesn't exist any more.

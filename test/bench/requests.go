@@ -73,8 +73,8 @@ func (u *system) redisFloor() time.Duration {
 		"-s", u.redis.socket, "-c", strconv.Itoa(load.Connections), "-n", strconv.Itoa(n), "-r", "2000000000", "-q",
 		"EVALSHA", script.SHA1(), "4",
 		base + ".clock", base + ".epoch", base + ".subs", base + ".mid.__rand_int__",
-		base + ".m.", base + ".r.", "", "86400000", "01M7XSP26QJ3QEVHWDRP2PHXG6", "", "0", base, "16384", "", "1", base + ".deleted",
-		`{"id":"__rand_int__","content":` + messageContent,
+		base + ".m.", base + ".r.", "", "86400000", "01M7XSP26QJ3QEVHWDRP2PHXG6", "", "0", base, "16384", "", "1",
+		base + ".deleted", `{"id":"__rand_int__","content":` + messageContent,
 	}
 	return perCall(n, u.redis.cpu, func() {
 		command := exec.CommandContext(u.Context(), "redis-benchmark", args...) //nolint:gosec // our own arguments
@@ -214,7 +214,8 @@ func (b *bench) measureAgainst() {
 	defer r.systems[0].stop()
 	defer r.systems[1].stop()
 	b.section("Against an earlier release")
-	b.printf("CPU time per request. The binary of the earlier release, with a Redis of its own, takes turns with this one.\n\n")
+	b.printf("CPU time per request. The binary of the earlier release, with a Redis of its own, takes turns with this " +
+		"one.\n\n")
 	b.table("request | of | Tidemark: | earlier release: | ratio: | goal: | ")
 	r.measure("publish", func(u *system, round int) load.Maker {
 		u.redis.empty()

@@ -233,7 +233,9 @@ func (h *channels) peek(c *web.Call) error {
 		return err
 	}
 	name := c.Param(0)
-	return c.Append(http.StatusOK, wire.PeekedSize(name, &p), func(b []byte) []byte { return wire.AppendPeeked(b, name, &p) })
+	return c.Append(http.StatusOK, wire.PeekedSize(name, &p), func(b []byte) []byte {
+		return wire.AppendPeeked(b, name, &p)
+	})
 }
 
 // purge is POST /v1/channels/{channel}/purge.

@@ -15,8 +15,8 @@ const maxShown = 200 // bytes of a value
 func (c Config) InForce() (all []wire.ConfiguredOption) {
 	for _, group := range serveGroups(new(Config)) {
 		for _, o := range group.options {
-			all = append(all, wire.ConfiguredOption{Option: o.key(), Group: group.title, Value: redact.Cut(c.shown(o), maxShown),
-				Source: c.sources[o.key()], Reloadable: o.live})
+			all = append(all, wire.ConfiguredOption{Option: o.key(), Group: group.title,
+				Value: redact.Cut(c.shown(o), maxShown), Source: c.sources[o.key()], Reloadable: o.live})
 		}
 	}
 	return all
