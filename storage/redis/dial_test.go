@@ -50,7 +50,7 @@ func TestEndOfARequestWhileRedisIsFull(t *testing.T) {
 // isFull reports whether Redis has refused a connection.
 func isFull(t *testing.T, n *redistest.Node) bool {
 	t.Helper()
-	return n.Numbers(t, "stats")["rejected_connections"] > 0
+	return n.Number(t, "stats", "rejected_connections") > 0
 }
 
 // A connection that is being dialed while the address moves may have reached the former server: it isn't used.

@@ -176,13 +176,13 @@ func (s *stage) fetchFrom(sources []client.Source) func(_, _ int) request {
 
 // putQueues creates queues, measures their cost, and deletes them.
 func putQueues(s *stage) {
-	before := int(s.node.Numbers(s, "clients")["connected_clients"])
+	before := int(s.node.Number(s, "clients", "connected_clients"))
 	each := func(method, body string) {
 		s.prepare(queueCount, func(n int) request { return s.admin(method, fmt.Sprintf("/v1/queues/crowd-%d", n), body) })
 	}
 	each(http.MethodPut, `{}`)
 	s.pause(5 * time.Second) // all servers know the queues within about two seconds
-	during, memory := int(s.node.Numbers(s, "clients")["connected_clients"]), s.resident()
+	during, memory := int(s.node.Number(s, "clients", "connected_clients")), s.resident()
 	each(http.MethodDelete, "")
 	s.pause(3 * time.Second)
 	lines := 0

@@ -203,9 +203,9 @@ func (c *ClusterNodes) FailoverThatLoses(t testing.TB, slot uint16, write func()
 	t.Helper()
 	killed = c.Owner(t, slot)
 	replica := c.Replica(t, slot)
-	written := int(killed.Numbers(t, "replication")["master_repl_offset"])
+	written := int(killed.Number(t, "replication", "master_repl_offset"))
 	await(t, "the replica of slot "+strconv.Itoa(int(slot))+" to have all writes", func(context.Context) error {
-		if has := int(replica.Numbers(t, "replication")["slave_repl_offset"]); has < written {
+		if has := int(replica.Number(t, "replication", "slave_repl_offset")); has < written {
 			return fmt.Errorf("it has %d of %d bytes", has, written)
 		}
 		return nil

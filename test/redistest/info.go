@@ -11,7 +11,8 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// Numbers returns the numbers of a section of INFO. If a line has several, it is the first: a command's number of calls.
+// Numbers returns the numbers of a section of INFO. If a line has several, it is the first: a command's number of
+// calls.
 func (n *Node) Numbers(t testing.TB, section string) map[string]float64 {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), doLimit)
@@ -21,6 +22,16 @@ func (n *Node) Numbers(t testing.TB, section string) map[string]float64 {
 		t.Fatalf("redistest: %s: %v", n.Addr(), err)
 	}
 	return numbers
+}
+
+// Number returns a number of a section of INFO, which must have it.
+func (n *Node) Number(t testing.TB, section, field string) float64 {
+	t.Helper()
+	number, ok := n.Numbers(t, section)[field]
+	if !ok {
+		t.Fatalf("redistest: %s: INFO %s has no number %s", n.Addr(), section, field)
+	}
+	return number
 }
 
 // Calls returns how often commands were called.

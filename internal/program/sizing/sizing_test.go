@@ -90,7 +90,7 @@ func fill(t *testing.T, l sizing.Load) (bytes float64) {
 func used(t *testing.T, nodes []*redistest.Node) (sum float64) {
 	t.Helper()
 	for _, n := range nodes {
-		sum += n.Numbers(t, "memory")["used_memory"]
+		sum += n.Number(t, "memory", "used_memory")
 	}
 	return sum
 }

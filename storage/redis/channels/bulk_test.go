@@ -306,7 +306,7 @@ func TestLargeFetchOfMessagesThatGrow(t *testing.T) {
 			Drafts: []channel.Draft{draft}})
 		require.NoError(t, err)
 	}
-	sent := func() int { return int(n.Numbers(t, "stats")["total_net_output_bytes"]) }
+	sent := func() int { return int(n.Number(t, "stats", "total_net_output_bytes")) }
 	before := sent()
 	const answered = 2 << 20
 	b, err := s.Fetch(t.Context(), channel.FetchRequest{Channel: "x", Subscriber: reader, Max: 1000, MaxBytes: answered,

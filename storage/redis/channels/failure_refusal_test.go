@@ -119,7 +119,7 @@ func TestFailureDemotedWhileWaiting(t *testing.T) {
 	done := make(chan error)
 	go func() { done <- storagetest.ErrorOf(s.Publish(t.Context(), r)) }()
 	storetest.WaitFor(t, "the publish to wait for the replica", func() bool {
-		return primary.Numbers(t, "clients")["blocked_clients"] == 1
+		return primary.Number(t, "clients", "blocked_clients") == 1
 	})
 	require.NoError(t, primary.Do(t, "REPLICAOF", "127.0.0.1", "1").Error())
 	require.NoError(t, primary.Do(t, "REPLICAOF", "NO", "ONE").Error())

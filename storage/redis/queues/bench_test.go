@@ -95,7 +95,7 @@ func BenchmarkQueueMemory(b *testing.B) {
 	for b.Loop() {
 		h, node := newBenchHall(b)
 		h.Add(b, "first")
-		before := node.Numbers(b, "memory")["used_memory"]
+		before := node.Number(b, "memory", "used_memory")
 		var g errgroup.Group
 		g.SetLimit(256)
 		for i := range tickets {
@@ -113,10 +113,10 @@ func BenchmarkQueueMemory(b *testing.B) {
 				break
 			}
 		}
-		whole := node.Numbers(b, "memory")["used_memory"]
+		whole := node.Number(b, "memory", "used_memory")
 		require.NoError(b, h.do(b, "XTRIM", h.k().changes(), "MINID", "~", after).Error())
 		b.ReportMetric((whole-before)/tickets, "with-changes-B/ticket")
-		b.ReportMetric((node.Numbers(b, "memory")["used_memory"]-before)/tickets, "B/ticket")
+		b.ReportMetric((node.Number(b, "memory", "used_memory")-before)/tickets, "B/ticket")
 	}
 }
 

@@ -53,7 +53,7 @@ func Set(t *testing.T, n *redistest.Node, parameter, value string) {
 func FillUp(t *testing.T, n *redistest.Node) {
 	t.Helper()
 	require.NoError(t, n.Do(t, "SETRANGE", "ballast", strconv.Itoa(16<<20), "x").Error())
-	used := int(n.Numbers(t, "memory")["used_memory"])
+	used := int(n.Number(t, "memory", "used_memory"))
 	Set(t, n, "maxmemory-policy", "noeviction")
 	Set(t, n, "maxmemory", strconv.Itoa(used-8<<20))
 	require.ErrorContains(t, n.Do(t, "SET", "one", "more").Error(), "OOM")
