@@ -77,14 +77,19 @@ type Step struct {
 type StepKey struct{ Value, TTL string }
 
 // Steps returns the steps of an example. heading matches their headings; its groups are the number and the title. A
-// step's table has the keys that it changes, and "gone" in place of the value of those that it removes.
+// step's table has the keys that it changes, and "gone" in place of the value of those that it removes. A step that
+// changes none has no table.
 func Steps(t testing.TB, page, section string, heading *regexp.Regexp) []Step {
 	t.Helper()
 	var steps []Step
 	keys := map[string]StepKey{}
 	for _, m := range heading.FindAllStringSubmatch(Section(t, page, section), -1) {
-		header, rows := Table(t, Section(t, page, m[0]))
-		require.Equal(t, []string{"Key", "Value", "TTL"}, header[:3])
+		var rows [][]string
+		if step := Section(t, page, m[0]); strings.Contains(step, "\n|") {
+			var header []string
+			header, rows = Table(t, step)
+			require.Equal(t, []string{"Key", "Value", "TTL"}, header[:3])
+		}
 		for _, cells := range rows {
 			key := strings.Trim(cells[0], "`")
 			if cells[1] == "gone" {
