@@ -3,10 +3,10 @@ import { Events } from "./events.js";
 import type { Http } from "./http.js";
 import { backoff, pause } from "./pace.js";
 import { placeOf, trim, type Hub, type Sink, type State } from "./route.js";
-import { messageOf, type ArrivedGap, type Arrival, type Gap, type Source, type TailMessage } from "./transport.js";
+import { messageOf, type ArrivedGap, type Arrival, type Gap, type ReceivedMessage, type Source } from "./transport.js";
 
 /** A message of a channel. */
-export interface Message<T = unknown> extends TailMessage<T> {
+export interface Message<T = unknown> extends ReceivedMessage<T> {
   /**
    * Acknowledges this message and all before it. The promise resolves when the service has done so. By long poll, where
    * several messages have one receipt, only the last of them is acknowledged at the service, with those before it.

@@ -5,9 +5,18 @@ import { parse, TidemarkError, unreachable } from "./errors.js";
 import { backoff, joined, pause, Watchdog } from "./pace.js";
 import { events } from "./sse.js";
 import type { Tidemark } from "./tidemark.js";
-import { check, firstByteTimeout, messageOf, silenceTimeout, stable, type Gap, type TailMessage } from "./transport.js";
+import {
+  check,
+  firstByteTimeout,
+  messageOf,
+  silenceTimeout,
+  stable,
+  type Gap,
+  type ReceivedMessage,
+} from "./transport.js";
 
-export type { TailMessage };
+/** A message of a tail. */
+export type TailMessage<T = unknown> = ReceivedMessage<T>;
 
 export interface TailOptions extends Pick<CallOptions, "signal"> {
   /** Where the tail begins: after all messages, before the oldest one, or after a clock. Default: "latest". */

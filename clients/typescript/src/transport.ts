@@ -16,7 +16,7 @@ export interface Source {
 export type Arrival = components["schemas"]["Message"] & { readonly receiptHandle?: string | undefined };
 
 /** A message of a channel, as a subscriber or a tail has it. */
-export interface TailMessage<T = unknown> {
+export interface ReceivedMessage<T = unknown> {
   readonly channel: string;
   readonly id: string;
   /** The message's position in its channel. */
@@ -27,7 +27,7 @@ export interface TailMessage<T = unknown> {
 }
 
 /** messageOf returns a message of a channel that has arrived. */
-export function messageOf<T>(channel: string, m: Arrival): TailMessage<T> {
+export function messageOf<T>(channel: string, m: Arrival): ReceivedMessage<T> {
   const { id, clock, content, publishedAt: at } = m;
   return { channel, id, clock, content: content as T, publishedAt: at === undefined ? undefined : new Date(at) };
 }
