@@ -2,11 +2,13 @@ package tracing
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 
 	"github.com/go-logr/logr"
 	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/sdk/resource"
 )
 
 // logErrors sets where OpenTelemetry's packages log errors, such as those of variables that they can't use. It does so
@@ -14,8 +16,15 @@ import (
 func logErrors(to *slog.Logger) {
 	sink := errorSink{to}
 	otel.SetLogger(logr.New(sink))
-	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) { sink.Error(err, "sdk") }))
+	otel.SetErrorHandler(otel.ErrorHandlerFunc(func(err error) {
+		if errors.Is(err, resource.ErrPartialResource) { // its text has the items, which may be secrets
+			err = errPartial
+		}
+		sink.Error(err, "sdk")
+	}))
 }
+
+var errPartial = errors.New("an item of OTEL_RESOURCE_ATTRIBUTES isn't name=value")
 
 // errorSink logs only errors, without their values: the text of OTEL_EXPORTER_OTLP_HEADERS may contain a token.
 type errorSink struct{ to *slog.Logger }

@@ -2,6 +2,7 @@ package tracing
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -58,8 +59,8 @@ func New(ctx context.Context, o Options) (*Tracer, error) {
 		resource.WithAttributes(attribute.String("service.name", "tidemark"),
 			attribute.String("service.version", o.Version)),
 		resource.WithFromEnv()) // the last one wins
-	if err != nil {
-		return nil, fmt.Errorf("OTEL_RESOURCE_ATTRIBUTES: %w", err)
+	if err != nil && !errors.Is(err, resource.ErrPartialResource) { // which the provider reports, too
+		return nil, fmt.Errorf("describe the service to the collector of traces: %w", err)
 	}
 	to, err := s.exporter(ctx)
 	if err != nil {
@@ -71,7 +72,8 @@ func New(ctx context.Context, o Options) (*Tracer, error) {
 	if limits.AttributeValueLengthLimit < 0 {
 		limits.AttributeValueLengthLimit = maxValue
 	}
-	p := sdk.NewTracerProvider(sdk.WithRawSpanLimits(limits), sdk.WithResource(about), sdk.WithSampler(s.sampling), sdk.WithSpanProcessor(e))
+	p := sdk.NewTracerProvider(sdk.WithRawSpanLimits(limits), sdk.WithResource(about), sdk.WithSampler(s.sampling),
+		sdk.WithSpanProcessor(e))
 	made.Store(true)
 	return &Tracer{tracer: p.Tracer(scope), provider: p, exporter: e, propagate: s.propagate}, nil
 }
