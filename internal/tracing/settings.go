@@ -35,9 +35,9 @@ type Settings struct {
 // environment returns the value of a variable.
 type environment func(name string) string
 
-// Environment returns the settings of variables, of which get returns the values: os.Getenv. It reads what decides whether
-// and where spans are sent, and what the SDK would ignore without logging it. All other variables are read by the SDK
-// and its exporters, whose errors New logs. Nothing is checked unless tracing is on.
+// Environment returns the settings of variables, of which get returns the values: os.Getenv. It reads what decides
+// whether and where spans are sent, and checks what the SDK and its exporters would ignore without logging it. They
+// read all other variables, and New logs their errors. Nothing is checked unless tracing is on.
 func Environment(get func(name string) string) (Settings, error) {
 	// as the SDK reads them
 	variable := environment(func(name string) string { return strings.TrimSpace(get(name)) })
@@ -46,8 +46,8 @@ func Environment(get func(name string) string) (Settings, error) {
 		return Settings{}, err
 	}
 	s := Settings{On: true, protocol: protocolHTTP, propagate: true, queue: defaultQueue}
-	return s, errors.Join(s.readProtocol(variable), s.readEndpoint(variable), s.readSampler(variable),
-		s.readPropagators(variable), s.readNumbers(variable))
+	return s, errors.Join(s.readProtocol(variable), s.readEndpoint(variable), checkExporter(variable),
+		s.readSampler(variable), s.readPropagators(variable), s.readNumbers(variable))
 }
 
 // Collector returns the protocol and the address of the collector.
@@ -121,6 +121,23 @@ func (s *Settings) readEndpoint(variable environment) error {
 	return nil
 }
 
+// checkExporter checks what the exporters would ignore without logging it: half of a pair for mutual TLS, and a
+// compression that they don't have.
+func checkExporter(variable environment) (err error) {
+	keys := exporterVariables("CLIENT_KEY")
+	for i, name := range exporterVariables("CLIENT_CERTIFICATE") {
+		if (variable(name) == "") != (variable(keys[i]) == "") {
+			err = errors.Join(err, refused(name, "and %s must be set together", keys[i]))
+		}
+	}
+	for _, name := range exporterVariables("COMPRESSION") {
+		if value := variable(name); value != "" && value != "gzip" && value != "none" {
+			err = errors.Join(err, refused(name, "is %q; set it to gzip or none", value))
+		}
+	}
+	return err
+}
+
 // readSampler reads the sampler, which is this package's own.
 func (s *Settings) readSampler(variable environment) error {
 	const name, argument = "OTEL_TRACES_SAMPLER", "OTEL_TRACES_SAMPLER_ARG"
@@ -150,8 +167,8 @@ func (s *Settings) readSampler(variable environment) error {
 	return nil
 }
 
-// readPropagators reads which headers carry traces; the SDK doesn't. Baggage is never read, nor sent, but may be listed: it is in the
-// variable's default.
+// readPropagators reads which headers carry traces; the SDK doesn't. Baggage is never read, nor sent, but may be
+// listed: it is in the variable's default.
 func (s *Settings) readPropagators(variable environment) error {
 	const name = "OTEL_PROPAGATORS"
 	value := variable(name)
@@ -171,12 +188,13 @@ func (s *Settings) readPropagators(variable environment) error {
 	return nil
 }
 
-// readNumbers checks the numbers of the SDK's processor. The SDK ignores a value that isn't a number without logging it,
-// exports in a busy loop with a delay of 0, and panics on a negative size.
+// readNumbers checks the numbers of the SDK's processor, and the time limit of an exporter's attempt. The SDK ignores a
+// value that isn't a number without logging it, exports in a busy loop with a delay of 0, and panics on a negative
+// size.
 func (s *Settings) readNumbers(variable environment) (err error) {
 	const queue = "OTEL_BSP_MAX_QUEUE_SIZE"
-	for _, name := range []string{queue, "OTEL_BSP_SCHEDULE_DELAY", "OTEL_BSP_EXPORT_TIMEOUT",
-		"OTEL_BSP_MAX_EXPORT_BATCH_SIZE"} {
+	for _, name := range append(exporterVariables("TIMEOUT"), queue, "OTEL_BSP_SCHEDULE_DELAY",
+		"OTEL_BSP_EXPORT_TIMEOUT", "OTEL_BSP_MAX_EXPORT_BATCH_SIZE") {
 		text := variable(name)
 		if text == "" {
 			continue
