@@ -221,7 +221,7 @@ func (a another) require(ctx context.Context, c config.Config, conn *redis.Conn,
 	storage.Description, error) {
 	found, err := conn.Inspect(ctx)
 	if err != nil {
-		return found, fmt.Errorf("look at the storage of %s: %w", a.of, err)
+		return found, fmt.Errorf("%s: look at its storage: %w", a.key, err)
 	}
 	if a.replica {
 		return found, nil // it is only read
