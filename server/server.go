@@ -46,8 +46,9 @@ type CORS = web.CORS
 
 // Options configures a Server. Service, Storage, Ready and Logger are required.
 type Options struct {
-	Service *channel.Service
-	Storage func() storage.Description // shown by GET /v1/info
+	Service         *channel.Service
+	Storage         func() storage.Description // shown by GET /v1/info
+	StorageWarnings []string                   // what to change about it, in whole sentences, for GET /v1/info
 	// Differences returns the differences from the configurations of other servers, for GET /v1/info; nil: there are none
 	Differences func() client.Differences
 	Ready       func(ctx context.Context) error // reports whether Redis and notifications work, for the readiness probes
@@ -204,7 +205,8 @@ func (s *Server) addRoutes() {
 	c.reserved.service = o.Reserved
 	api := v1.Options{
 		Channels: c, Console: s.consoleURL, Info: v1.Info{
-			Version: o.Version, Access: who, Storage: o.Storage, Limits: s.service.Limits, Differences: o.Differences,
+			Version: o.Version, Access: who, Storage: o.Storage, Warnings: o.StorageWarnings, Limits: s.service.Limits,
+			Differences: o.Differences,
 		},
 	}
 	if m := o.Matchmaking; m != nil {

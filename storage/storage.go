@@ -14,13 +14,12 @@ type Description struct {
 // Durability describes which failures an answered publish survives.
 type Durability struct {
 	Level          DurabilityLevel
-	AppendOnly     bool     // the append-only file is on
-	Fsync          string   // "always", "everysec", "no", or "unknown" if the storage doesn't report it
-	Replicas       int      // connected replicas; in a cluster the fewest of any primary
-	MostReplicas   int      // in a cluster the most of any primary
-	EvictionPolicy string   // maxmemory-policy; any but noeviction can delete messages and clocks
-	MaxMemoryBytes int64    // 0: no limit
-	Warnings       []string // changes that an operator should make, in whole sentences
+	AppendOnly     bool   // the append-only file is on
+	Fsync          string // "always", "everysec", "no", or "unknown" if the storage doesn't report it
+	Replicas       int    // connected replicas; in a cluster the fewest of any primary
+	MostReplicas   int    // in a cluster the most of any primary
+	EvictionPolicy string // maxmemory-policy; any but noeviction can delete messages and clocks
+	MaxMemoryBytes int64  // 0: no limit
 }
 
 // Evicts reports whether the storage deletes keys when it runs out of memory, and whether that is known.

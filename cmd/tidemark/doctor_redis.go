@@ -46,7 +46,8 @@ func checkRedis(ctx context.Context, c config.Config, server another) []finding 
 	}
 	s := found.Storage
 	k.add(fine, "connection", "", "%s %s, %s, as user %s", s.Product, s.Version, s.Kind, conn.User())
-	k.examination(c, server, conn.User(), found)
+	k.storage(c, server, s)
+	k.nodes(c, conn.User(), found)
 	if server.of != "tickets" {
 		k.caching(ctx, conn)
 	}
@@ -70,15 +71,21 @@ func (k *checks) failed(check string, err error) {
 	k.add(failure, check, remedy, "%s", text)
 }
 
-// storage checks what a Redis keeps. The start of a service logs these findings.
+// storage checks what a Redis keeps. The start of a service logs these findings, too.
 func (k *checks) storage(c config.Config, of another, s storage.Description) {
 	k.durability(of, s)
 	k.confirmations(confirmationsOf(c, of.of), s.Durability)
 }
 
-// examination checks what was found in a Redis. doctor and the console show these findings.
-func (k *checks) examination(c config.Config, of another, user string, found diagnose.Examination) {
-	k.storage(c, of, found.Storage)
+// warningsOf returns what the operator should change about a Redis, in whole sentences.
+func warningsOf(c config.Config, of another, s storage.Description) []string {
+	k := &checks{about: of.of}
+	k.storage(c, of, s)
+	return k.warnings()
+}
+
+// nodes checks the nodes of a Redis.
+func (k *checks) nodes(c config.Config, user string, found diagnose.Examination) {
 	k.cluster(found.Storage, found)
 	for _, p := range found.Primaries {
 		k.primary(c, user, p, found.Storage.Durability.MaxMemoryBytes)

@@ -196,11 +196,11 @@ func TestWarningsOfAStorage(t *testing.T) {
 	} {
 		s := safe
 		c.change(&s)
-		warnings := withWarnings(config.Config{}, ofChannels, s).Durability.Warnings
+		warnings := warningsOf(config.Config{}, ofChannels, s)
 		require.Len(t, warnings, len(c.want), "%v", warnings)
 		for i, part := range c.want {
 			require.Contains(t, warnings[i], part)
 		}
-		require.Empty(t, withWarnings(config.Config{}, another{of: "cache"}, s).Durability.Warnings, "a cache keeps nothing")
+		require.Empty(t, warningsOf(config.Config{}, another{of: "cache"}, s), "a cache keeps nothing")
 	}
 }

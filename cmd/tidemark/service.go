@@ -147,10 +147,10 @@ func startParts(ctx context.Context, c config.Config, r reloads, needs partNeeds
 func serverOptions(ctx context.Context, c config.Config, s stores, needs partNeeds) server.Options {
 	return server.Options{
 		Reserved: []string{tier.ChannelPrefix}, // other services on the same Redis may announce there
-		Storage:  func() storage.Description { return s.storage },
-		Ready:    s.ready,
-		Version:  thisBuild().version,
-		CORS:     server.CORS{AllowOrigins: c.Server.CORSOrigins}, AllowHosts: c.Server.AllowHosts,
+		Storage:  func() storage.Description { return s.storage }, StorageWarnings: warningsOf(c, ofChannels, s.storage),
+		Ready:   s.ready,
+		Version: thisBuild().version,
+		CORS:    server.CORS{AllowOrigins: c.Server.CORSOrigins}, AllowHosts: c.Server.AllowHosts,
 		OldPrefix: c.Server.OldPrefix,
 		Limits: server.Limits{
 			MaxBodyBytes: int64(c.Server.MaxBodyBytes), BodyMemory: int64(c.Server.BodyMemory),
@@ -212,15 +212,15 @@ func newService(c config.Config, s stores, log *slog.Logger) (*channel.Service, 
 	return channel.NewService(o)
 }
 
-// logStorage logs the kind and durability of a Redis, and recommended changes.
-func (a another) logStorage(ctx context.Context, log *slog.Logger, s storage.Description) {
+// logStorage logs the kind and durability of a Redis, and warnings about it.
+func (a another) logStorage(ctx context.Context, log *slog.Logger, s storage.Description, warnings []string) {
 	if a.key != ofChannels.key {
 		log = log.With("of", a.of)
 	}
 	log.InfoContext(ctx, "storage found", "kind", s.Kind, "product", s.Product, "version", s.Version,
 		"durability", string(s.Durability.Level), "meaning", meaning(s.Durability.Level), "replicas",
 		s.Durability.Replicas)
-	for _, warning := range s.Durability.Warnings {
+	for _, warning := range warnings {
 		log.WarnContext(ctx, warning)
 	}
 }

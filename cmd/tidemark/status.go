@@ -195,8 +195,9 @@ func (e *examiner) examineRedis(ctx context.Context, i int, server connected) []
 		k.failed("connection", err)
 		return problemsOf(k.found)
 	}
-	k.examination(e.config, another{of: server.of}, server.conn.User(), found)
-	shown := v1.StorageOf(withWarnings(e.config, another{of: server.of}, found.Storage))
+	k.storage(e.config, another{of: server.of}, found.Storage)
+	shown := v1.StorageOf(found.Storage, k.warnings())
+	k.nodes(e.config, server.conn.User(), found)
 	state.Storage, state.Uncovered = &shown, found.Uncovered
 	state.Primaries = make([]wire.PrimaryState, len(found.Primaries))
 	for i, p := range found.Primaries {

@@ -226,9 +226,8 @@ func (a another) require(ctx context.Context, c config.Config, conn *redis.Conn,
 	if a.replica {
 		return found, nil // it is only read
 	}
-	found = withWarnings(c, a, found)
 	if a.kept() != "" {
-		a.logStorage(ctx, log, found)
+		a.logStorage(ctx, log, found, warningsOf(c, a, found))
 		if err := a.mustKeep(ctx, found, log); err != nil {
 			return found, err
 		}
@@ -237,14 +236,6 @@ func (a another) require(ctx context.Context, c config.Config, conn *redis.Conn,
 		return found, fmt.Errorf("%s: %w", a.key, err)
 	}
 	return found, nil
-}
-
-// withWarnings returns the description of a Redis with the warnings of its checks.
-func withWarnings(c config.Config, of another, s storage.Description) storage.Description {
-	k := &checks{about: of.of}
-	k.storage(c, of, s)
-	s.Durability.Warnings = k.warnings()
-	return s
 }
 
 // connected is a Redis that is used.

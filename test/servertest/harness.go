@@ -95,7 +95,8 @@ func Start(t testing.TB, changes ...func(*Setup)) *Harness {
 	s := Setup{}
 	s.Options = server.Options{
 		Version: "test", Logger: slog.New(h.Logs), Metrics: prometheus.NewRegistry(),
-		Storage: func() storage.Description { return ShownStorage },
+		Storage:         func() storage.Description { return ShownStorage },
+		StorageWarnings: []string{"The append-only file is off."},
 	}
 	for _, change := range changes {
 		change(&s)
@@ -424,7 +425,6 @@ var ShownStorage = storage.Description{
 	Kind: "standalone", Product: "redis", Version: "7.0.15",
 	Durability: storage.Durability{
 		Level: storage.DurableMemory, Fsync: "everysec", EvictionPolicy: "noeviction",
-		Warnings: []string{"The append-only file is off."},
 	},
 }
 

@@ -11,10 +11,11 @@ import (
 
 // Info is the content of GET /v1/info.
 type Info struct {
-	Version string
-	Access  string
-	Storage func() storage.Description
-	Limits  func() channel.Limits
+	Version  string
+	Access   string
+	Storage  func() storage.Description
+	Warnings []string // about the storage
+	Limits   func() channel.Limits
 	// Differences returns the differences from the configurations of other servers; nil: there are none.
 	Differences func() client.Differences
 }
@@ -31,7 +32,7 @@ func (i *info) show(c *web.Call) error {
 	answer := client.Info{
 		Version: i.about.Version,
 		Access:  i.about.Access,
-		Storage: StorageOf(i.about.Storage()),
+		Storage: StorageOf(i.about.Storage(), i.about.Warnings),
 		Limits: client.Limits{
 			MaxNameBytes: channel.MaxNameBytes, MaxBodyBytes: i.maxBody, MaxBatch: limits.MaxBatch,
 			DefaultMax: limits.DefaultMax, MaxMax: limits.MaxMax, MaxFetchBytes: limits.FetchBytes,
@@ -47,15 +48,15 @@ func (i *info) show(c *web.Call) error {
 	return c.Value(http.StatusOK, answer)
 }
 
-// StorageOf returns the JSON of a storage.
-func StorageOf(s storage.Description) client.Storage {
+// StorageOf returns the JSON of a storage, with the warnings about it.
+func StorageOf(s storage.Description, warnings []string) client.Storage {
 	return client.Storage{
 		Kind: s.Kind, Product: s.Product, Version: s.Version,
 		Durability: client.Durability{
 			Level: string(s.Durability.Level), AppendOnly: s.Durability.AppendOnly, Fsync: s.Durability.Fsync,
 			Replicas: s.Durability.Replicas, EvictionPolicy: s.Durability.EvictionPolicy,
 			MaxMemoryBytes: s.Durability.MaxMemoryBytes,
-			Warnings:       append([]string{}, s.Durability.Warnings...), // never null
+			Warnings:       append([]string{}, warnings...), // never null
 		},
 	}
 }
