@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -53,19 +54,17 @@ type finding struct {
 	Found   string  `json:"found"`
 	Remedy  string  `json:"remedy,omitempty"`
 
-	// Advice says what was found and what to change in one sentence; "": Found and Remedy do.
-	Advice string `json:"-"`
+	// Clause is Found as a clause of a sentence; "": Found is one.
+	Clause string `json:"-"`
 }
 
 // advice returns what was found and what to change, in one sentence.
 func (f finding) advice() string {
-	switch {
-	case f.Advice != "":
-		return f.Advice
-	case f.Remedy == "":
-		return printable(f.Found)
+	text := printable(cmp.Or(f.Clause, f.Found))
+	if f.Remedy != "" {
+		text += "; " + printable(f.Remedy)
 	}
-	return printable(f.Found) + "; " + printable(f.Remedy)
+	return text
 }
 
 // diagnosis is the findings of tidemark doctor.
@@ -183,10 +182,10 @@ func (k *checks) add(o outcome, check, remedy, format string, args ...any) {
 		Remedy: remedy})
 }
 
-// advise adds a finding with an advice.
-func (k *checks) advise(o outcome, check, advice, remedy, format string, args ...any) {
-	k.add(o, check, remedy, format, args...)
-	k.found[len(k.found)-1].Advice = advice
+// addClause is add for a finding that says in a clause what was found.
+func (k *checks) addClause(o outcome, check, clause, remedy, found string) {
+	k.add(o, check, remedy, "%s", found)
+	k.found[len(k.found)-1].Clause = clause
 }
 
 // warnings returns the advice of the findings that aren't fine.

@@ -3,7 +3,7 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/tidemark-dev/tidemark/internal/program/config"
@@ -98,16 +98,16 @@ func (k *checks) durability(of another, s storage.Description) {
 	o, loses := fine, ""
 	switch d.Level {
 	case storage.DurableMemory:
-		loses = "neither the append-only file nor snapshots are on: a restart of Redis loses everything; set appendonly yes"
+		loses = "neither the append-only file nor snapshots are on: a restart of Redis loses everything"
 	case storage.DurableSnapshot:
-		loses = "the append-only file isn't on, or isn't synced: a crash loses what came after the last snapshot; set " +
-			"appendonly yes and appendfsync everysec"
+		loses = "the append-only file isn't on, or isn't synced: a crash loses what came after the last snapshot"
 	case storage.DurableAlways, storage.DurableEverysec, storage.DurableUnknown: // the last one can't be changed here
 	}
 	if loses != "" && !cache {
 		o = warning
 	}
-	k.advise(o, "persistence", loses, "set appendonly yes and appendfsync everysec in Redis", "%s: %s", d.Level, meaning(d.Level))
+	k.addClause(o, "persistence", loses, "set appendonly yes and appendfsync everysec in Redis",
+		string(d.Level)+": "+meaning(d.Level))
 	o = fine
 	switch evicts, _ := d.Evicts(); {
 	case cache:
@@ -116,14 +116,14 @@ func (k *checks) durability(of another, s storage.Description) {
 	case d.EvictionPolicy != "noeviction":
 		o = warning
 	}
-	k.advise(o, "eviction", fmt.Sprintf("maxmemory-policy is %s: when memory runs out, what must stay is deleted; set it to "+
-		"noeviction", d.EvictionPolicy), "set maxmemory-policy noeviction in Redis: any other deletes "+of.kept(),
-		"maxmemory-policy %s", d.EvictionPolicy)
+	k.addClause(o, "eviction", "maxmemory-policy is "+d.EvictionPolicy, "set maxmemory-policy noeviction in Redis: "+
+		"any other deletes "+of.kept()+" when its memory runs out", "maxmemory-policy "+d.EvictionPolicy)
 	o = fine
 	if !cache && s.Kind != "managed" && d.Replicas == 0 {
 		o = warning
 	}
-	k.advise(o, "replicas", "there is no replica: if the machine is lost, so are the channels; add a replica", "add a replica: without one, the channels are lost with the machine", "%d", d.Replicas)
+	k.addClause(o, "replicas", "there is no replica", "add a replica: without one, "+of.kept()+
+		" are lost with the machine", strconv.Itoa(d.Replicas))
 }
 
 // cluster checks that each slot has a primary, and that the clocks of primaries agree.
@@ -160,8 +160,8 @@ func (k *checks) primary(c config.Config, user string, p diagnose.Primary, maxMe
 	if p.Latency > slowRedis {
 		o = warning
 	}
-	k.add(o, "latency", "run the service nearer to Redis, or find what slows Redis down (tidemark slowlog)", "%s: %s", p.Address,
-		p.Latency.Round(10*time.Microsecond))
+	k.add(o, "latency", "run the service nearer to Redis, or find what slows Redis down (tidemark slowlog)", "%s: %s",
+		p.Address, p.Latency.Round(10*time.Microsecond))
 	o = fine
 	if p.ClockOffset.Abs() > clockApart {
 		o = warning

@@ -203,4 +203,12 @@ func TestWarningsOfAStorage(t *testing.T) {
 		}
 		require.Empty(t, warningsOf(config.Config{}, another{of: "cache"}, s), "a cache keeps nothing")
 	}
+	require.Equal(t, []string{
+		"neither the append-only file nor snapshots are on: a restart of Redis loses everything; set appendonly yes and " +
+			"appendfsync everysec in Redis",
+		`maxmemory-policy is a\x1bb; set maxmemory-policy noeviction in Redis: any other deletes tickets, matches and ` +
+			"assignments when its memory runs out",
+		"there is no replica; add a replica: without one, tickets, matches and assignments are lost with the machine",
+	}, warningsOf(config.Config{}, another{of: "tickets"}, storage.Description{Kind: "standalone",
+		Durability: storage.Durability{Level: storage.DurableMemory, EvictionPolicy: "a\x1bb"}}))
 }
