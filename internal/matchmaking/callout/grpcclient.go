@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -158,13 +159,17 @@ func (e *serviceError) GRPCStatus() *status.Status { return status.Convert(e.err
 
 func (e *serviceError) Unwrap() error { return e.error }
 
+// libraryCodes are the codes of errors that grpc-go makes itself.
+var libraryCodes = []codes.Code{
+	codes.Unavailable, codes.Internal, codes.Canceled, codes.DeadlineExceeded, codes.ResourceExhausted,
+}
+
 // asServiceError returns the error of a stream as a *serviceError if the service itself has ended the call so. Errors
 // with the codes that grpc-go uses too are returned as they are: its messages may have an address. So are those of
 // answers that aren't of gRPC: their messages may have a part of the answer.
 func asServiceError(stream grpc.ClientStream, err error) error {
 	s := status.Convert(err)
-	switch s.Code() {
-	case codes.Unavailable, codes.Internal, codes.Canceled, codes.DeadlineExceeded, codes.ResourceExhausted:
+	if slices.Contains(libraryCodes, s.Code()) {
 		return err
 	}
 	header, _ := stream.Header() // an answer that is only a status has none
