@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"strings"
 	"sync"
@@ -120,7 +119,7 @@ func (c *Call) EncodedBody() (*Buffer, error) {
 	c.bodyRead = true
 	err := b.share.grow(int64(cap(b.Bytes))) // a reused buffer may be larger
 	if err == nil && !b.share.slow {
-		b.share.expect()
+		b.share.expect(0)
 	}
 	if err == nil {
 		err = b.read(c.request.Body, length, limit)
@@ -198,7 +197,7 @@ func (c *Call) Content() (*Buffer, json.RawMessage, error) {
 // leaveBody limits the time in which net/http waits for a body that was not read, before it sends the answer.
 func (c *Call) leaveBody() {
 	if !c.bodyRead && c.request != nil && c.request.ContentLength != 0 && c.request.ProtoMajor == 1 {
-		_ = http.NewResponseController(c.response).SetReadDeadline(time.Now().Add(dropTime)) // fails only without a connection
+		c.share.setDeadline(time.Now().Add(dropTime))
 	}
 }
 
@@ -208,9 +207,9 @@ func (c *Call) drop() {
 	if c.request.ProtoMajor > 1 || c.request.Header["Expect"] != nil {
 		return // an HTTP/2 stream is answered while its request is still being sent
 	}
-	controller := http.NewResponseController(c.response)
-	_ = controller.SetReadDeadline(time.Now().Add(dropTime)) // fails only without a connection
-	_, _ = io.CopyN(io.Discard, c.request.Body, dropBytes)   // any error ends the reading
+	c.bodyRead = true // the client has no more time afterwards
+	c.share.setDeadline(time.Now().Add(dropTime))
+	_, _ = io.CopyN(io.Discard, c.request.Body, dropBytes) // any error ends the reading
 }
 
 // read reads as many bytes as are announced or, if length is negative, all there are.

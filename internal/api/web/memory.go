@@ -161,16 +161,15 @@ func (s *share) grow(size int64) error {
 	if err := s.Grow(s.call.Principal(), s.call.request.RemoteAddr, size); err != nil || s.taken == before {
 		return err
 	}
-	s.slow = true
-	s.setDeadline(s.call.started.Add(BodyTime(size)))
+	s.expect(size)
 	return nil
 }
 
-// expect sets the time by which the client must have sent a small body. Otherwise a client that sends a part of one would
-// keep a server from ending.
-func (s *share) expect() {
+// expect sets the time by which the client must have sent a body of size bytes. Small bodies have one, too: a client that
+// sends a part of one would keep a server from ending.
+func (s *share) expect(size int64) {
 	s.slow = true
-	s.setDeadline(s.call.started.Add(BodyTime(0)))
+	s.setDeadline(s.call.started.Add(BodyTime(size)))
 }
 
 // BodyTime returns how long a body of size bytes may take to arrive.
