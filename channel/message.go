@@ -14,7 +14,8 @@ import (
 type Message struct {
 	ID          string
 	Clock       clock.Clock
-	Content     []byte    // JSON in UTF-8, byte for byte as it was published
+	ContentType string    // as that of its Draft
+	Content     []byte    // byte for byte as it was published
 	PublishedAt time.Time // Redis time, to the millisecond; zero if the predecessor stored the message
 	Trace       string    // that of its Draft
 	// Write is the write that stored the message, which a receipt stands for; zero if the predecessor stored it.
@@ -27,7 +28,9 @@ func (m *Message) Identity() Message {
 }
 
 // Draft returns the draft of a copy on another channel. It shares the content.
-func (m *Message) Draft() Draft { return Draft{ID: m.ID, Content: m.Content, Trace: m.Trace} }
+func (m *Message) Draft() Draft {
+	return Draft{ID: m.ID, ContentType: m.ContentType, Content: m.Content, Trace: m.Trace}
+}
 
 // Position is a clock in one life of a channel, which an epoch identifies.
 type Position struct {
@@ -40,8 +43,12 @@ func (p Position) Next() Position { return Position{Epoch: p.Epoch, Clock: p.Clo
 
 // Draft is a message to be published.
 type Draft struct {
-	ID      string // chosen by the publisher; empty: the service makes one
-	Content []byte // valid JSON in UTF-8, kept byte for byte; a store copies it
+	ID string // chosen by the publisher; empty: the service makes one
+	// ContentType is a result of ParseContentType; empty: the content is JSON.
+	ContentType string
+	// Content is kept byte for byte; a store copies it. If it is JSON, it must be valid and in UTF-8. Otherwise it is any
+	// bytes, or none.
+	Content []byte
 	Trace   string // names the trace of the publish, as the header traceparent does; empty: it isn't traced
 }
 
@@ -50,8 +57,8 @@ type Published struct {
 	ID        string
 	Clock     clock.Clock // of the message; for a duplicate, of the first one
 	Duplicate bool        // a message with the ID was published before, and nothing was changed
-	// Differs is set for a duplicate whose content has other bytes than that message's. It is false if that isn't known:
-	// the message is gone, or the predecessor stored it.
+	// Differs is set for a duplicate whose content has other bytes, or another type, than that message's. It is false if
+	// that isn't known: the message is gone, or the predecessor stored it.
 	Differs bool
 	Begun   bool // this publish created the channel, and this is its first message
 }
@@ -66,7 +73,7 @@ type Batch struct {
 	Messages []Message
 	Expired  uint64 // messages between After and Through that expired
 	Purged   uint64 // those that an operator has purged, until they would have expired
-	Damaged  uint64 // those whose stored text isn't a message any more: its envelope or its content is no JSON
+	Damaged  uint64 // those whose stored text isn't a message any more, such as one whose content is no JSON
 	// Last is the message at Through without its content, if its Clock is Through: it may be one that was skipped, being
 	// damaged. It is gone or not known otherwise.
 	Last Message

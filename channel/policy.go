@@ -24,7 +24,7 @@ type Policy struct {
 	MaxMessageBytes int           // largest content of a message
 	Replicas        int           // replicas of Redis that must confirm a publish; 0: don't wait
 	MaxSubscribers  int           // 0: no limit
-	Schema          Schema        // of the contents of messages; nil: any JSON
+	Schema          Schema        // of the contents of messages, which are JSON; nil: any content
 	Copies          bool          // messages are copied to the channels of followers: see Copies
 	// each new message is also published plainly, on the pub/sub channel of Redis with the channel's name
 	Plain      bool

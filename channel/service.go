@@ -119,7 +119,8 @@ func (s *Service) Limits() Limits { return s.configured.Load().limits }
 
 // Publish appends drafts to a channel in order, all or none, and makes the channel if it doesn't exist. It sets the
 // request's policy. Drafts without an ID get one, which is in the result; r.Drafts isn't changed. Errors:
-// fault.SlugInvalidChannel, fault.SlugInvalidPolicy, fault.SlugInvalidMessageID, fault.SlugInvalidBatch,
+// fault.SlugInvalidChannel, fault.SlugInvalidPolicy, fault.SlugInvalidMessageID, fault.SlugContentType,
+// fault.SlugSchema, fault.SlugInvalidBatch,
 // fault.SlugMessageTooLarge, fault.SlugBatchTooLarge, those of the request and the store's.
 func (s *Service) Publish(ctx context.Context, r PublishRequest) ([]Published, error) {
 	drafts := r.Drafts
@@ -245,7 +246,8 @@ func (s *Service) checkDrafts(drafts []Draft, policy Policy) error {
 			Detail: fmt.Sprintf("the batch has %d messages, at most %d are allowed", len(drafts), limit),
 		}
 	}
-	for i, d := range drafts {
+	for i := range drafts {
+		d := &drafts[i]
 		if d.ID != "" {
 			if err := CheckMessageID(d.ID); err != nil {
 				return atDraft(err, i, len(drafts), "id")
@@ -261,6 +263,9 @@ func (s *Service) checkDrafts(drafts []Draft, policy Policy) error {
 				Detail: fmt.Sprintf("the content has %d bytes, at most %d are allowed on this channel", size,
 					policy.MaxMessageBytes),
 			}, i, len(drafts), "content")
+		}
+		if err := d.checkType(&policy); err != nil {
+			return atDraft(err, i, len(drafts), "contentType")
 		}
 		if policy.Schema == nil {
 			continue

@@ -22,6 +22,7 @@ const (
 	SlugInvalidSubscriber Slug = "invalid-subscriber-name"
 	SlugInvalidMessageID  Slug = "invalid-message-id"
 	SlugInvalidContent    Slug = "invalid-content"
+	SlugContentType       Slug = "invalid-content-type"
 	SlugSchema            Slug = "schema-mismatch"
 	SlugInvalidBatch      Slug = "invalid-batch"
 	SlugInvalidMax        Slug = "invalid-max"
@@ -200,12 +201,19 @@ var entries = []Entry{
 	},
 	{
 		Slug: SlugInvalidContent, Kinds: []Kind{Invalid}, Title: "Invalid message content",
-		Cause:  "The content is not one JSON value in UTF-8.",
-		Remedy: "Encode the content as JSON.",
+		Cause:  "The content is not one JSON value in UTF-8, or, of a message with a `contentType`, not base64.",
+		Remedy: "Encode the content as JSON, or say what it is by `Content-Type`, or by `contentType` and base64.",
+	},
+	{
+		Slug: SlugContentType, Kinds: []Kind{Invalid}, Title: "Invalid content type",
+		Cause: "The content type of a message is not a media type, has more than 128 bytes, or has a parameter whose value " +
+			"needs quotes.",
+		Remedy: "Use a media type such as `text/plain` or `application/octet-stream`.",
 	},
 	{
 		Slug: SlugSchema, Kinds: []Kind{Invalid}, Title: "Message does not match the channel's schema",
-		Cause:  "The content is not what the `schema` of the channel's rule asks for. Nothing of the batch was published.",
+		Cause: "The content is not what the `schema` of the channel's rule asks for, or it is not JSON. Nothing of the batch " +
+			"was published.",
 		Remedy: "Fix the part of the content that `field` names.",
 	},
 	{

@@ -3,6 +3,7 @@ package channels
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -52,7 +53,14 @@ func TestEnvelopeRoundTrip(t *testing.T) {
 		c := clock.Clock(rapid.Int64Range(int64(clock.Min), int64(clock.Max)).Draw(t, "clock"))
 		envelope := sealed(d, at)
 
-		m, err := parseEnvelope([]byte(envelope), c)
+		typed := d
+		typed.ContentType = rapid.SampledFrom([]string{"text/plain", "a/" + strings.Repeat("b", 126)}).Draw(t, "type")
+		m, err := parseEnvelope([]byte(sealed(typed, at)), c)
+		require.NoError(t, err, "a content that isn't JSON may be any bytes")
+		require.Equal(t, channel.Message{ID: d.ID, Clock: c, ContentType: typed.ContentType, Content: d.Content,
+			PublishedAt: time.UnixMilli(at), Trace: d.Trace, Write: someWrite}, m)
+
+		m, err = parseEnvelope([]byte(envelope), c)
 		if !isJSON(d.Content) { // publishers can't send it, and it may be JSON together with the envelope
 			require.True(t, err != nil || isJSON(m.Content))
 			return
@@ -155,6 +163,15 @@ func TestUnreadableEnvelopes(t *testing.T) {
 		"{\"id\":\"a\",\"content\":\"x\x01y\",\"at\":5}", "{\"id\":\"a\",\"content\":\"x\xffy\",\"at\":5}",
 		"{\"id\":\"a\",\"content\":\"x\xffy\",\"at\":5 }", `{"id":"a","content":"x" y",  "at":5}`,
 		`{"id":"a","content":{"x:1},"at":5}`, `{"id":"a","content":nu|l,"at":5}`,
+		`{"id":"a","write":"AQIDBAUGBwg","type":"text","content":1,"at":5}`,
+		`{"id":"a","write":"AQIDBAUGBwg","type":"","content":1,"at":5}`,
+		`{"id":"a","write":"AQIDBAUGBwg","type":"a/\"b","content":1,"at":5}`,
+		`{"id":"a","write":"AQIDBAUGBwg","type":"a/b","content":1,"at":5`,
+		`{"id":"a","write":"AQIDBAUGBwg","type":"a/b","content":1}`,
+		`{"id":"a","write":"AQIDBA?GBwg","type":"a/b","content":1,"at":5}`,
+		`{"id":"a","write":"AQIDBAUGBwg","type":"a/b","content":x,"at":253402300800000}`,
+		`{"id":"a","type":"a/b","content":x,"at":5}`,
+		`{"id":"a b","write":"AQIDBAUGBwg","type":"a/b","content":x,"at":5}`,
 	} {
 		m, err := parseEnvelope([]byte(envelope), 7)
 		require.ErrorContains(t, err, "message at clock 7", "%s", envelope)
@@ -167,6 +184,10 @@ func FuzzParseEnvelope(f *testing.F) {
 		f.Add([]byte(sealed(channel.Draft{ID: "a", Content: []byte(content)}, 1)))
 		f.Add([]byte(`{ "id": "a", "content": ` + content + ` }`))
 	}
+	for _, content := range append(slices.Clone(hostile), "", "\x00\xff", `,"at":5}`, `","content":`, "plain") {
+		f.Add([]byte(sealed(channel.Draft{ID: "a", ContentType: "text/plain", Content: []byte(content)}, 1)))
+		f.Add([]byte(sealed(channel.Draft{ID: "a", ContentType: "a/b; c=d", Content: []byte(content), Trace: trace}, 1)))
+	}
 	f.Fuzz(func(t *testing.T, envelope []byte) {
 		m, err := parseEnvelope(envelope, 7)
 		if err != nil {
@@ -174,9 +195,10 @@ func FuzzParseEnvelope(f *testing.F) {
 			return
 		}
 		require.NoError(t, channel.CheckMessageID(m.ID))
-		require.True(t, isJSON(m.Content), "answers can be parsed: %q", m.Content)
+		require.True(t, m.ContentType != "" && channel.IsContentType(m.ContentType) || m.ContentType == "" && isJSON(m.Content),
+			"answers can be parsed: %q %q", m.ContentType, m.Content)
 		require.Contains(t, string(envelope), string(m.Content), "contents are kept byte for byte")
-		again, err := parseEnvelope([]byte(sealed(channel.Draft{ID: m.ID, Content: m.Content}, 5)), 7)
+		again, err := parseEnvelope([]byte(sealed(channel.Draft{ID: m.ID, ContentType: m.ContentType, Content: m.Content}, 5)), 7)
 		m.Trace, m.Write = "", someWrite
 		require.NoError(t, err)
 		m.PublishedAt = time.UnixMilli(5)
@@ -223,6 +245,7 @@ func FuzzParseNews(f *testing.F) {
 	f.Add(someEpoch + " 5 @subscriber")
 	f.Add(someEpoch + " 5 #")
 	f.Add(someEpoch + " 5 " + sealed(channel.Draft{ID: "a", Content: []byte("1"), Trace: trace}, 1))
+	f.Add(someEpoch + " 5 " + sealed(channel.Draft{ID: "a", ContentType: "a/b", Content: []byte("\x00 !\xff")}, 1))
 	for _, content := range hostile {
 		f.Add(someEpoch + " -5 " + sealed(channel.Draft{ID: "a", Content: []byte(content)}, 1))
 	}
@@ -244,7 +267,8 @@ func FuzzParseNews(f *testing.F) {
 		case event.Message != nil:
 			require.Equal(t, event.Clock, event.Message.Clock)
 			event.Message.PublishedAt, event.Message.Trace, event.Message.Write = time.UnixMilli(5), "", someWrite
-			text += " " + sealed(channel.Draft{ID: event.Message.ID, Content: event.Message.Content}, 5)
+			text += " " + sealed(channel.Draft{ID: event.Message.ID, ContentType: event.Message.ContentType,
+				Content: event.Message.Content}, 5)
 		}
 		again, err := parseNotification(text)
 		require.NoError(t, err)

@@ -312,7 +312,7 @@ func beginPublish(ctx context.Context, t *testing.T, s *Store, r channel.Publish
 }
 
 // Publishes that are begun share calls, and each has its own outcome. If the answer of their call is lost, each finds its
-// own message, with its content.
+// own message, with its content and its type.
 func TestBegunPublishes(t *testing.T) {
 	t.Parallel()
 	c := openCut(t, redistest.Standalone(t))
@@ -325,7 +325,9 @@ func TestBegunPublishes(t *testing.T) {
 	c.proxy.AwaitSent(t, sent, func(commands [][]string) bool { return len(commands) == 2 })
 	ctx, cancel := context.WithCancel(t.Context())
 	for _, id := range []string{"a", "known", "b"} {
-		all = append(all, beginPublish(ctx, t, c.Store, publishOf("x", id)))
+		r := publishOf("x", id)
+		r.Drafts[0].ContentType = map[string]string{"b": "text/plain"}[id]
+		all = append(all, beginPublish(ctx, t, c.Store, r))
 	}
 	require.Equal(t, 3, c.groupCommit.Waiting())
 	var lost atomic.Bool
@@ -345,6 +347,7 @@ func TestBegunPublishes(t *testing.T) {
 		m, err := parseEnvelope(values[i], 4)
 		require.NoError(t, err)
 		require.JSONEq(t, `{"of":"`+id+`"}`, string(m.Content))
+		require.Equal(t, []string{"", "text/plain"}[i], m.ContentType)
 	}
 	batch := publishOf("x", "c")
 	batch.Drafts = drafted("c", "d")

@@ -43,7 +43,7 @@ func (s *Store) BeginPublish(ctx context.Context, r channel.PublishRequest,
 	}
 	p := &begun{store: s, ctx: ctx, r: r, messages: messagesOf(r.Drafts), done: done,
 		until: time.Now().Add(s.conn.Timeout())}
-	p.r.Drafts = []channel.Draft{{ID: r.Drafts[0].ID, Trace: r.Drafts[0].Trace}}
+	p.r.Drafts = []channel.Draft{{ID: r.Drafts[0].ID, ContentType: r.Drafts[0].ContentType, Trace: r.Drafts[0].Trace}}
 	return s.groupCommit.Begin(termsOf(&r), p.messages[0], p.end) == nil
 }
 

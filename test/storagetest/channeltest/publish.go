@@ -154,6 +154,8 @@ func contentCases() []testCase {
 	return []testCase{
 		{Name: "contents are kept byte for byte", Run: contentKept},
 		{Name: "events have contents byte for byte", Run: contentNotified},
+		{Name: "a content of another type than JSON may be any bytes", Run: contentTyped},
+		{Name: "a repeated ID with another content type is reported", Run: contentTypeDiffering},
 		{Name: "a content may have a megabyte", Run: contentLarge},
 		{Name: "messages have their publish time", Run: contentPublishedAt},
 	}
@@ -245,4 +247,107 @@ func contentPublishedAt(s *testChannel) {
 		}
 	}
 	require.Equal(s.T, b, s.Fetch("s"), "the same each time")
+}
+
+// rawContents are contents of messages that aren't JSON, which are easily changed or misread on the way.
+var rawContents = []string{
+	"", "x", " ", "\n", "\x00", "\xff\xfe\x00\x01", "plain text", "null", "1", `{"a":1}`, `,"at":5}`, `,"at":5`, `,"at":`, `}`, `"`,
+	`{"id":"other","write":"AQIDBAUGBwg","content":1,"at":5}`, `","content":1,"at":6}`, `"content":`, `","type":"a/b","content":`,
+	`1,"at":1700000000000}`, "!s", "x 1 !s", " #", "\r\n+OK\r\n", strings.Repeat("\xff", 400),
+	strings.Repeat(`","content":`, 60), strings.Repeat(`,"at":5}`, 60),
+}
+
+// longType is as long as a content type may be.
+var longType = "a/" + strings.Repeat("b", channel.MaxContentTypeBytes-2)
+
+// rawDrafts returns messages with rawContents, the IDs, types and traces of which are short and long.
+func rawDrafts() []channel.Draft {
+	drafts := make([]channel.Draft, len(rawContents))
+	for i, content := range rawContents {
+		drafts[i] = channel.Draft{ID: fmt.Sprintf("m%d", i+1), ContentType: "text/plain; charset=utf-8",
+			Content: []byte(content)}
+		if i%2 == 1 {
+			drafts[i].ID = fmt.Sprintf("%0*d", channel.MaxNameBytes, i+1)
+			drafts[i].ContentType, drafts[i].Trace = longType, "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+		}
+	}
+	return drafts
+}
+
+// contentTyped publishes messages that aren't JSON alone and in a batch among JSON, and reads them in fetches, in events
+// and by their receipts.
+func contentTyped(s *testChannel) {
+	s.Subscribe("s")
+	events := s.Listen()
+	events.Confirmed()
+	var all []channel.Draft
+	for _, d := range rawDrafts() {
+		require.Equal(s.T, []channel.Published{{ID: d.ID, Clock: s.At(len(all) + 1), Begun: false}}, s.Send(d))
+		e := events.Published(s.At(len(all) + 1))
+		require.NotNil(s.T, e.Message, "a small message is in its event")
+		s.isDraft(&d, e.Message)
+		all = append(all, d)
+	}
+	batch := []channel.Draft{{ID: "json", Content: []byte(`{"a":1}`)}}
+	for _, d := range rawDrafts() {
+		d.ID = "b" + d.ID[1:]
+		batch = append(batch, d)
+	}
+	batch = append(batch, channel.Draft{ID: "large", ContentType: "application/octet-stream",
+		Content: []byte(strings.Repeat("\x00\"}\xff,", 1<<18))}, channel.Draft{ID: "last", Content: []byte(`[]`)})
+	s.Send(batch...)
+	all = append(all, batch...)
+	b := s.Fetch("s")
+	require.Len(s.T, b.Messages, len(all))
+	require.Zero(s.T, b.Damaged)
+	for i := range all {
+		s.isDraft(&all[i], &b.Messages[i])
+	}
+	for i := range all {
+		one := s.FetchUpTo("s", 1)
+		require.Len(s.T, one.Messages, 1)
+		s.isDraft(&all[i], &one.Messages[0])
+		s.Ack("s", one)
+	}
+	s.Reads("s", 0)
+}
+
+// isDraft checks that a message is the one of a draft.
+func (s *testChannel) isDraft(d *channel.Draft, m *channel.Message) {
+	s.T.Helper()
+	require.Equal(s.T, d.ID, m.ID)
+	require.Equal(s.T, d.ContentType, m.ContentType, d.ID)
+	require.True(s.T, string(d.Content) == string(m.Content), "the content of %s came back as %.100q", d.ID, m.Content)
+	require.Equal(s.T, d.Trace, m.Trace)
+	require.Greater(s.T, m.PublishedAt.Year(), 2000)
+	require.False(s.T, m.Write.IsZero())
+}
+
+// contentTypeDiffering repeats messages with the same bytes, as another type and as JSON, and with other bytes.
+func contentTypeDiffering(s *testChannel) {
+	drafts := append(rawDrafts(), channel.Draft{ID: "json", Content: []byte("1")})
+	s.Send(drafts...)
+	for i, d := range drafts {
+		same := channel.Published{ID: d.ID, Clock: s.At(i + 1), Duplicate: true}
+		differs := same
+		differs.Differs = true
+		again := channel.Draft{ID: d.ID, ContentType: d.ContentType, Content: d.Content} // without its trace
+		require.Equal(s.T, []channel.Published{same}, s.Send(again), "%.40q", d.Content)
+		others := []channel.Draft{again, again, again, again}
+		others[0].ContentType = "text/html"
+		others[1].ContentType = strings.TrimSuffix(d.ContentType+"x", "xx")
+		others[2].Content = []byte(string(d.Content) + " ")
+		others[3].Content = []byte(`","type":"a/b","content":` + string(d.Content))
+		if d.ContentType != "" {
+			asJSON := again
+			asJSON.ContentType = ""
+			others = append(others, asJSON)
+		}
+		for _, other := range others {
+			if other.ContentType == d.ContentType && string(other.Content) == string(d.Content) {
+				continue
+			}
+			require.Equal(s.T, []channel.Published{differs}, s.Send(other), "%s %.40q", other.ContentType, other.Content)
+		}
+	}
 }

@@ -27,16 +27,27 @@ end
 -- PIECE is how many bytes of contents are compared at a time: a script makes small strings much faster than large ones.
 messages.PIECE = 16384
 
--- has_content reports whether the content of the message at a key is the end of a text, from a position on. It returns
--- nil if the message has no write: the predecessor stored it, and its members may be in any order.
+-- HEAD is how many bytes precede the content of a message at most.
+messages.HEAD = 400
+
+-- type returns the content type of a message by all that precedes its content, or nil if that is JSON. No value there
+-- has quotes in it.
+function messages.type(head)
+  return string.match(head, '","type":"([^"]*)","content":$')
+end
+
+-- has_content reports whether the content of the message at a key, and its type, are those of a text, the beginning of
+-- another message, whose content is its end from a position on. It returns nil if the message at the key has no write:
+-- the predecessor stored it, and its members may be in any order.
 function messages.has_content(key, text, from)
-  local head = redis.call('GETRANGE', key, '0', '299') -- all that precedes the content
+  local head = redis.call('GETRANGE', key, '0', messages.HEAD - 1)
   local _, write = messages.identity(head)
   local _, before = string.find(head, '"content":', 1, true)
   local tail = string.match(redis.call('GETRANGE', key, '-24', '-1'), ',"at":%d+}$')
   if not write or not before or not tail then
     return nil
-  elseif redis.call('STRLEN', key) ~= before + #text - from + 1 + #tail then
+  elseif messages.type(string.sub(head, 1, before)) ~= messages.type(string.sub(text, 1, from - 1))
+    or redis.call('STRLEN', key) ~= before + #text - from + 1 + #tail then
     return false
   end
   for at = from, #text, messages.PIECE do
