@@ -20,6 +20,9 @@ const jsonType = "application/json"
 // needs quotes.
 func ParseContentType(text string) (string, error) {
 	const field = "/contentType"
+	if name, _, _ := strings.Cut(text, ";"); strings.EqualFold(strings.TrimSpace(name), jsonType) {
+		return "", nil
+	}
 	if len(text) > 4*MaxContentTypeBytes { // parameters of RFC 2231 may become shorter
 		return "", invalid(fault.SlugContentType, field, "the content type has %d bytes, at most %d are allowed",
 			len(text), MaxContentTypeBytes)
@@ -32,8 +35,6 @@ func ParseContentType(text string) (string, error) {
 	case !strings.Contains(name, "/"):
 		return "", invalid(fault.SlugContentType, field,
 			"the content type %.64q isn't a media type such as text/plain", text)
-	case name == jsonType:
-		return "", nil
 	}
 	if charset, ok := parameters["charset"]; ok {
 		parameters["charset"] = strings.ToLower(charset)

@@ -218,7 +218,7 @@ func TestEverySlugHasASentinel(t *testing.T) {
 		client.ErrNoKey, client.ErrInvalidKey,
 		client.ErrInvalidRevocation, client.ErrKeyConfigured, client.ErrTooManyKeys, client.ErrManyRevocations,
 		client.ErrConfiguration,
-		client.ErrSchema, client.ErrInvalidSources,
+		client.ErrContentType, client.ErrSchema, client.ErrInvalidSources,
 	}
 	sentinels = append(sentinels, records.Errors()...)
 	// No request of the client can receive these.

@@ -57,6 +57,7 @@ var (
 	ErrInvalidSubscriber = named(fault.SlugInvalidSubscriber)
 	ErrInvalidMessageID  = named(fault.SlugInvalidMessageID)
 	ErrInvalidContent    = named(fault.SlugInvalidContent) // not JSON, or not UTF-8
+	ErrContentType       = named(fault.SlugContentType)    // no media type, or one that is too long or needs quotes
 	ErrSchema            = named(fault.SlugSchema)         // doesn't match the schema of the channel's rule
 	ErrInvalidBody       = named(fault.SlugInvalidBody)
 	ErrInvalidBatch      = named(fault.SlugInvalidBatch)

@@ -79,6 +79,37 @@ func ExampleClient_Publish() {
 	// order-17 1 true
 }
 
+// A content that isn't JSON is published as bytes with their media type.
+func ExampleDraft_SetBytes() {
+	ctx := context.Background()
+	c := connect()
+	defer c.Close()
+
+	if _, err := c.Subscribe(ctx, "images", "ann", client.Latest); err != nil {
+		panic(err)
+	}
+	var image client.Draft
+	image.SetBytes("image/png", []byte("\x89PNG\r\n\x1a\n"))
+	if _, err := c.PublishBatch(ctx, "images", []client.Draft{image, {Content: []byte(`"a caption"`)}}); err != nil {
+		panic(err)
+	}
+	delivery, err := c.Fetch(ctx, "images", "ann", client.FetchOptions{})
+	if err != nil {
+		panic(err)
+	}
+	for _, m := range delivery.Messages {
+		content, err := m.Bytes()
+		fmt.Printf("%q %s %q %v\n", m.ContentType, m.Content, content, err)
+	}
+	image.SetBytes("png", nil)
+	_, err = c.Publish(ctx, "images", image)
+	fmt.Println(errors.Is(err, client.ErrContentType))
+	// Output:
+	// "image/png" "iVBORw0KGgo=" "\x89PNG\r\n\x1a\n" <nil>
+	// "" "a caption" "\"a caption\"" <nil>
+	// true
+}
+
 func ExampleClient_PublishBatch() {
 	ctx := context.Background()
 	c := connect()

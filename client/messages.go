@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -15,10 +16,18 @@ import (
 )
 
 // Draft is a message to publish. If the ID is empty, the client makes one. Content is one JSON value, which subscribers
-// receive byte for byte.
+// receive byte for byte. SetBytes sets another content than JSON.
 type Draft struct {
-	ID      string          `json:"id,omitempty"` // empty: the server makes one
-	Content json.RawMessage `json:"content"`      // one JSON value
+	ID          string          `json:"id,omitempty"`          // empty: the server makes one
+	ContentType string          `json:"contentType,omitempty"` // such as text/plain; empty: the content is JSON
+	Content     json.RawMessage `json:"content"`               // one JSON value; of another type a string with base64
+}
+
+// SetBytes sets a content of any bytes, and its media type, such as text/plain.
+func (d *Draft) SetBytes(contentType string, content []byte) {
+	text := make([]byte, 0, base64.StdEncoding.EncodedLen(len(content))+2)
+	d.ContentType = contentType
+	d.Content = append(base64.StdEncoding.AppendEncode(append(text, '"'), content), '"')
 }
 
 // Published is the outcome of publishing a Draft. Duplicate means that the ID was published before, and that nothing
@@ -34,17 +43,32 @@ type Published struct {
 }
 
 // Message is a message as a subscriber receives it. PublishedAt is the storage's time, or zero if it isn't known.
-// Content is byte for byte as it was published, except that on a stream line breaks between its tokens are spaces.
+// Content is byte for byte as it was published, except that on a stream line breaks between its tokens are spaces. Of a
+// message that isn't JSON it is a string with base64: Bytes returns what was published.
 type Message struct {
 	ID          string          `json:"id"`
 	Clock       clock.Clock     `json:"clock"`
-	Content     json.RawMessage `json:"content"`              // byte for byte as it was published
-	PublishedAt time.Time       `json:"publishedAt,omitzero"` // Redis time, to the millisecond; left out if it isn't known
+	ContentType string          `json:"contentType,omitempty"` // such as text/plain; empty: the content is JSON
+	Content     json.RawMessage `json:"content"`               // byte for byte; of another type a string with base64
+	PublishedAt time.Time       `json:"publishedAt,omitzero"`  // Redis time, to the millisecond; left out if it isn't known
+}
+
+// Bytes returns the content: JSON as it was published, or the bytes of another content. The error is of a message with a
+// ContentType whose Content isn't base64, which no service sends.
+func (m *Message) Bytes() ([]byte, error) {
+	if m.ContentType == "" {
+		return m.Content, nil
+	}
+	var content []byte
+	if err := json.Unmarshal(m.Content, &content); err != nil {
+		return nil, fmt.Errorf("content of message %s, %s: %w", m.ID, m.ContentType, err)
+	}
+	return content, nil
 }
 
 // Publish appends a message to a channel, and creates the channel if it does not exist. The message is on the channel
 // once, even if the call is retried. Errors: ErrInvalidChannel, ErrInvalidMessageID, ErrInvalidContent,
-// ErrMessageTooLarge, ErrStorageFull, ErrUnavailable.
+// ErrContentType, ErrSchema, ErrMessageTooLarge, ErrStorageFull, ErrUnavailable.
 func (c *Client) Publish(ctx context.Context, channel string, d Draft) (Published, error) {
 	published, err := c.publish(ctx, channel, []Draft{d}, false)
 	if err != nil {
@@ -97,6 +121,9 @@ func (c *Client) publish(ctx context.Context, channel string, drafts []Draft, ba
 func appendDraft(dst []byte, d *Draft) []byte {
 	dst = append(dst, `{"id":`...)
 	dst, _ = jsontext.AppendQuote(dst, d.ID) // invalid UTF-8 becomes U+FFFD, which the server refuses in IDs
+	if d.ContentType != "" {
+		dst, _ = jsontext.AppendQuote(append(dst, `,"contentType":`...), d.ContentType) // likewise
+	}
 	dst = append(dst, `,"content":`...)
 	dst = append(dst, d.Content...)
 	return append(dst, '}')

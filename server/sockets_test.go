@@ -215,6 +215,10 @@ func TestSocketBadFrames(t *testing.T) {
 		`{"type":"publish","ref":1,"channel":"{","content":1}`:          {fault.SlugInvalidChannel, "/channel", 1},
 		`{"type":"publish","ref":1,"channel":"c","id":"","content":1}`:  {fault.SlugInvalidMessageID, "/id", 1},
 		`{"type":"publish","ref":1,"channel":"c","id":"é","content":1}`: {fault.SlugInvalidMessageID, "/id", 1},
+		`{"type":"publish","ref":1,"channel":"c","contentType":"a/b","content":"A"}`: {
+			fault.SlugInvalidContent, "/content", 1},
+		`{"type":"publish","ref":1,"channel":"c","contentType":"a","content":""}`: {fault.SlugContentType, "/contentType", 1},
+		`{"type":"ping","ref":1,"contentType":"a/b"}`:                             {fault.SlugInvalidBody, "/contentType", 1},
 		`{"type":"publish","ref":1,"channel":"c","content":"` + strings.Repeat("x", servertest.MaxMessageBytes) + `"}`: {
 			fault.SlugMessageTooLarge, "/content", 1},
 		strings.Replace(subscribeS, "}", `,"window":0}`, 1):    {fault.SlugInvalidMax, "/window", 1},

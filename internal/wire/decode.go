@@ -14,9 +14,9 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/strictjson"
 )
 
-// DecodeDrafts decodes the body of a publish, one message or an array of them. The contents are parts of body. batch
-// reports whether it was an array. The error is an *InputError with SlugInvalidBody, SlugInvalidBatch or
-// SlugInvalidMessageID.
+// DecodeDrafts decodes the body of a publish, one message or an array of them. The contents that are JSON are parts of
+// body. batch reports whether it was an array. The error is an *InputError with SlugInvalidBody, SlugInvalidBatch,
+// SlugInvalidMessageID, SlugContentType or SlugInvalidContent.
 func DecodeDrafts(body []byte) (drafts []channel.Draft, batch bool, err error) {
 	if !bytes.HasPrefix(body[start(body):], []byte("[")) {
 		var single draft
@@ -26,7 +26,9 @@ func DecodeDrafts(body []byte) (drafts []channel.Draft, batch bool, err error) {
 		case single.Content.end == 0:
 			return nil, false, missing("content", "")
 		}
-		return []channel.Draft{single.in(body)}, false, nil
+		drafts = make([]channel.Draft, 1)
+		drafts[0], err = single.in(body, "")
+		return drafts, false, err
 	}
 	var list []draft
 	if err := decode(body, fault.SlugInvalidBody, &list); err != nil {
@@ -40,7 +42,9 @@ func DecodeDrafts(body []byte) (drafts []channel.Draft, batch bool, err error) {
 		if list[i].Content.end == 0 {
 			return nil, true, missing("content", "/"+strconv.Itoa(i))
 		}
-		drafts[i] = list[i].in(body)
+		if drafts[i], err = list[i].in(body, "/"+strconv.Itoa(i)); err != nil {
+			return nil, true, err
+		}
 	}
 	return drafts, true, nil
 }

@@ -48,6 +48,12 @@ func TestDecodeDrafts(t *testing.T) {
 			{ID: "b", Content: []byte(`[ ]`)}}, true},
 		"lone surrogates": {`{"content":{"\ud83d":["\ude00\ud83d","\uD83Dx","\ud83d\\ude00"]}}`,
 			[]channel.Draft{{Content: []byte(`{"\ud83d":["\ude00\ud83d","\uD83Dx","\ud83d\\ude00"]}`)}}, false},
+		"bytes": {`{"content":"\u0041AH\/","contentType":"Text/Plain; charset=UTF-8"}`,
+			[]channel.Draft{{ContentType: "text/plain; charset=utf-8", Content: []byte("\x00\x01\xff")}}, false},
+		"no bytes": {`[{"contentType":"a/b","content":""},{"content":""}]`,
+			[]channel.Draft{{ContentType: "a/b", Content: []byte{}}, {Content: []byte(`""`)}}, true},
+		"JSON with its type": {`{"contentType":"application/json; charset=utf-8","content":[ ]}`,
+			[]channel.Draft{{Content: []byte(`[ ]`)}}, false},
 		"number as written": {`{"content":1.230e+0045}`, []channel.Draft{{Content: []byte(`1.230e+0045`)}},
 			false},
 	} {
@@ -88,9 +94,31 @@ func TestDecodeDraftsRefuses(t *testing.T) {
 		`{"id":null,"content":1}`: {Detail: "id: must be a string, not null", Field: "/id", Offset: 6},
 		`{"id":"","content":1}`: {Slug: fault.SlugInvalidMessageID,
 			Detail: "the id is empty: leave it out to have one made", Field: "/id", Offset: 6},
-		`{"content":1,"ttl":5}`: {Detail: "ttl: unknown member (known: id, content)", Field: "/ttl",
+		`{"contentType":"","content":1}`: {Slug: fault.SlugContentType,
+			Detail: `the content type "" isn't a media type: no media type`, Field: "/contentType", Offset: 15},
+		`[{"content":1},{"content":"","contentType":"text"}]`: {Slug: fault.SlugContentType,
+			Detail: `the content type "text" isn't a media type such as text/plain`, Field: "/1/contentType", Offset: 43},
+		`{"contentType":5,"content":1}`: {Detail: "contentType: must be a string, not a number", Field: "/contentType",
+			Offset: 15},
+		`{"contentType":"a/b"}`: {Detail: "content: is missing", Field: "/content", Offset: -1},
+		`{"contentType":"a/b","content":{}}`: {Slug: fault.SlugInvalidContent, Field: "/content", Offset: 31,
+			Detail: "content: is no string, it must be a string with the base64 of the bytes, since the message has the " +
+				"contentType a/b"},
+		`[{"content":1},{"contentType":"a/b","content":"AA=A"}]`: {Slug: fault.SlugInvalidContent, Field: "/1/content",
+			Offset: 46, Detail: "content: is no base64 at byte 2, it must be a string with the base64 of the bytes, since the " +
+				"message has the contentType a/b"},
+		`{"contentType":"a/b","content":"AAA"}`: {Slug: fault.SlugInvalidContent, Field: "/content", Offset: 31,
+			Detail: "content: is no base64 at byte 0, it must be a string with the base64 of the bytes, since the message has " +
+				"the contentType a/b"},
+		`{"contentType":"a/b","content":"AB=="}`: {Slug: fault.SlugInvalidContent, Field: "/content", Offset: 31,
+			Detail: "content: is no base64 at byte 2, it must be a string with the base64 of the bytes, since the message has " +
+				"the contentType a/b"},
+		`{"contentType":"a/b","content":"AA\n=="}`: {Slug: fault.SlugInvalidContent, Field: "/content", Offset: 31,
+			Detail: "content: is no base64, it must be a string with the base64 of the bytes, since the message has the " +
+				"contentType a/b"},
+		`{"content":1,"ttl":5}`: {Detail: "ttl: unknown member (known: id, contentType, content)", Field: "/ttl",
 			Offset: 13},
-		`{"Content":1}`: {Detail: "Content: unknown member (known: id, content)",
+		`{"Content":1}`: {Detail: "Content: unknown member (known: id, contentType, content)",
 			Field: "/Content", Offset: 1},
 	} {
 		t.Run(body, func(t *testing.T) {

@@ -1,6 +1,8 @@
 package wire
 
 import (
+	"bytes"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"math"
@@ -35,13 +37,66 @@ func (p part) in(body []byte) []byte { return body[p.start:p.end:p.end] }
 
 // draft is a client.Draft in a body. The end of its content is 0 if it has none.
 type draft struct {
-	ID      messageID `json:"id"`
-	Content part      `json:"content"`
+	ID          messageID   `json:"id"`
+	ContentType contentType `json:"contentType"`
+	Content     part        `json:"content"`
 }
 
-// in returns the draft with its content, a part of body.
-func (d *draft) in(body []byte) channel.Draft {
-	return channel.Draft{ID: string(d.ID), Content: d.Content.in(body)}
+// in returns the draft at pointer with its content: a part of body if it is JSON, and otherwise the bytes whose base64
+// it is. The error is an *InputError with fault.SlugInvalidContent.
+func (d *draft) in(body []byte, pointer string) (channel.Draft, error) {
+	result := channel.Draft{ID: string(d.ID), ContentType: string(d.ContentType), Content: d.Content.in(body)}
+	if d.ContentType == "" {
+		return result, nil
+	}
+	decoded, err := decodeBase64(result.Content)
+	if err != nil {
+		return channel.Draft{}, &InputError{Slug: fault.SlugInvalidContent, Field: pointer + "/content",
+			Offset: d.Content.start, Detail: fmt.Sprintf("content: is %s, it must be a string with the base64 of the bytes, "+
+				"since the message has the contentType %s", err, d.ContentType)}
+	}
+	result.Content = decoded
+	return result, nil
+}
+
+// decodeBase64 returns the bytes whose base64 a JSON string is, in the standard alphabet with padding. The error says
+// what the text is instead.
+func decodeBase64(text []byte) ([]byte, error) {
+	if !bytes.HasPrefix(text, []byte(`"`)) {
+		return nil, errors.New("no string")
+	}
+	encoded, err := jsontext.AppendUnquote(nil, text)
+	if err != nil || bytes.ContainsAny(encoded, "\r\n") { // the decoder skips line ends
+		return nil, errors.New("no base64")
+	}
+	content := make([]byte, base64.StdEncoding.DecodedLen(len(encoded)))
+	n, err := base64.StdEncoding.Strict().Decode(content, encoded)
+	var corrupt base64.CorruptInputError
+	if errors.As(err, &corrupt) {
+		return nil, fmt.Errorf("no base64 at byte %d", int64(corrupt))
+	}
+	return content[:n], err
+}
+
+// contentType is the content type of a message, which is left out rather than empty.
+type contentType string
+
+// UnmarshalText takes a media type. The error is an *InputError with fault.SlugContentType.
+func (c *contentType) UnmarshalText(text []byte) error {
+	normal, err := ParseContentType(string(text))
+	*c = contentType(normal)
+	return err
+}
+
+// ParseContentType is channel.ParseContentType. The error is an *InputError without its place, with
+// fault.SlugContentType.
+func ParseContentType(text string) (string, error) {
+	normal, err := channel.ParseContentType(text)
+	var e *fault.Error
+	if errors.As(err, &e) {
+		return "", &InputError{Slug: e.Slug, Detail: e.Detail, Offset: -1}
+	}
+	return normal, err
 }
 
 // messageID is the ID of a message, which is left out rather than empty.

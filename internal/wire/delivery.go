@@ -1,6 +1,8 @@
 package wire
 
 import (
+	"encoding/base64"
+	"encoding/json"
 	"strconv"
 
 	"github.com/tidemark-dev/tidemark/channel"
@@ -44,20 +46,48 @@ func appendDeliveryMembers(dst []byte, d *channel.Delivery) []byte {
 	return append(dst, '}')
 }
 
-// AppendMessage appends the JSON of a message, a client.Message, with the content unchanged.
+// AppendMessage appends the JSON of a message, a client.Message, with the content unchanged, or, if it isn't JSON, its
+// base64. Content types need no escapes.
 func AppendMessage(dst []byte, m *channel.Message) []byte {
 	dst = append(dst, `{"id":"`...)
 	dst = append(dst, m.ID...)
 	dst = append(dst, `","clock":`...)
 	dst = strconv.AppendInt(dst, int64(m.Clock), 10)
-	dst = append(dst, `,"content":`...)
-	dst = append(dst, m.Content...)
+	if m.ContentType != "" {
+		dst = append(dst, `,"contentType":"`...)
+		dst = append(append(dst, m.ContentType...), '"')
+	}
+	dst = appendContent(append(dst, `,"content":`...), m.ContentType, m.Content)
 	if !m.PublishedAt.IsZero() {
 		dst = append(dst, `,"publishedAt":"`...)
 		dst = m.PublishedAt.UTC().AppendFormat(dst, timeLayout)
 		dst = append(dst, '"')
 	}
 	return append(dst, '}')
+}
+
+// appendContent appends the content of a message, or a string with its base64 if it isn't JSON.
+func appendContent(dst []byte, contentType string, content []byte) []byte {
+	if contentType == "" {
+		return append(dst, content...)
+	}
+	return append(base64.StdEncoding.AppendEncode(append(dst, '"'), content), '"')
+}
+
+// ContentJSON returns the content of a message as AppendMessage appends it.
+func ContentJSON(m *channel.Message) json.RawMessage {
+	if m.ContentType == "" {
+		return m.Content
+	}
+	return appendContent(nil, m.ContentType, m.Content)
+}
+
+// ContentSize returns how many bytes the content of a message has in JSON, and its type if it has one.
+func ContentSize(m *channel.Message) int {
+	if m.ContentType == "" {
+		return len(m.Content)
+	}
+	return base64.StdEncoding.EncodedLen(len(m.Content)) + len(`,"contentType":"""""`) + len(m.ContentType)
 }
 
 // timeLayout is RFC 3339 in UTC with milliseconds.
@@ -72,7 +102,7 @@ func DeliverySize(d *channel.Delivery) int {
 func messagesSize(messages []channel.Message) (size int) {
 	const perMessage = 96
 	for i := range messages {
-		size += perMessage + len(messages[i].ID) + len(messages[i].Content)
+		size += perMessage + len(messages[i].ID) + ContentSize(&messages[i])
 	}
 	return size
 }

@@ -71,9 +71,15 @@ func drawDelivery(t *rapid.T) (d channel.Delivery, want client.Delivery) {
 		if rapid.Bool().Draw(t, "dated") {
 			m.PublishedAt = times.Draw(t, "at")
 		}
+		content := []byte(m.Content)
+		if rapid.Bool().Draw(t, "typed") {
+			m.ContentType = rapid.SampledFrom([]string{"text/plain", "a/b; c='%~"}).Draw(t, "type")
+			content = rapid.SliceOfN(rapid.Byte(), 0, 9).Draw(t, "bytes")
+			m.Content, _ = json.Marshal(content) // []byte can be encoded: as base64
+		}
 		want.Messages = append(want.Messages, m)
-		d.Messages = append(d.Messages, channel.Message{ID: m.ID, Clock: m.Clock, Content: m.Content,
-			PublishedAt: m.PublishedAt, Trace: "unseen"})
+		d.Messages = append(d.Messages, channel.Message{ID: m.ID, Clock: m.Clock, ContentType: m.ContentType,
+			Content: content, PublishedAt: m.PublishedAt, Trace: "unseen"})
 	}
 	return d, want
 }

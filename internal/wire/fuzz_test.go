@@ -96,7 +96,8 @@ func FuzzDecodeDrafts(f *testing.F) {
 	for _, s := range []string{
 		``, `[]`, `{"content":1}`, `{"id":"a","content":{"x":[1,2]}}`, `[{"content":1},{"id":"b","content":"c"}]`,
 		`{"content":1,"content":2}`, "{\"content\":\"\xff\"}", `{"content":"\ud800"}`, `{"content":1} {}`,
-		`{"\u0069d":"a","content":1}`,
+		`{"\u0069d":"a","content":1}`, `{"contentType":"text/plain","content":"aGk="}`,
+		`[{"contentType":"a/b; c=d","content":""},{"contentType":"application/json","content":1}]`,
 	} {
 		f.Add([]byte(s))
 	}
@@ -116,6 +117,14 @@ func FuzzDecodeDrafts(f *testing.F) {
 		}
 		require.Len(t, drafts, len(want))
 		for i, d := range drafts {
+			if d.ContentType != "" {
+				require.True(t, channel.IsContentType(d.ContentType))
+				m := client.Message{ContentType: d.ContentType, Content: want[i].Content}
+				content, err := m.Bytes()
+				require.NoError(t, err)
+				require.Equal(t, content, d.Content)
+				continue
+			}
 			require.Equal(t, channel.Draft{ID: want[i].ID, Content: want[i].Content}, d)
 			require.True(t, bytes.Contains(body, d.Content))
 		}
@@ -142,6 +151,7 @@ func FuzzDecodeFrame(f *testing.F) {
 		`{"type":"subscribe","ref":2,"channel":"c","subscriber":"s","window":1,"resume":"r"}`, "\xff", `{"type":"x"}`,
 		`{"type":"ack","channel":"c","subscriber":"s","receiptHandle":"r"}`, `{"type":"publish","ref":-1}`,
 		`{"type":"publish","ref":5,"channel":"c","id":"m","content":{"a":[1, null]}}`,
+		`{"type":"publish","ref":5,"channel":"c","contentType":"a/b","content":"AP8="}`,
 	} {
 		f.Add([]byte(seed))
 	}
@@ -156,6 +166,7 @@ func FuzzDecodeFrame(f *testing.F) {
 		require.True(t, isJSON && isUTF8)
 		require.Equal(t, wire.RefOf(text), got.Ref)
 		require.Contains(t, wire.ClientFrames(), got.Type)
-		require.Equal(t, got.Type == wire.FramePublish, json.Valid(got.Draft.Content))
+		isContent := got.Draft.ContentType != "" || json.Valid(got.Draft.Content)
+		require.Equal(t, got.Type == wire.FramePublish, isContent)
 	})
 }

@@ -28,8 +28,9 @@ type OldSubscription struct {
 
 // OldMessage is a message in the predecessor's API.
 type OldMessage struct {
-	MessageID string          `json:"messageID"`
-	Content   json.RawMessage `json:"content"` // byte for byte as it was published
+	MessageID   string          `json:"messageID"`
+	ContentType string          `json:"contentType,omitempty"` // of one that isn't JSON; the predecessor has none
+	Content     json.RawMessage `json:"content"`               // byte for byte, or base64, as that of a client.Message
 }
 
 // OldDelivery is the answer to a poll in the predecessor's API.
@@ -52,6 +53,9 @@ func (d *OldDelivery) AppendJSON(dst []byte) []byte {
 		}
 		dst = append(dst, `{"messageID":"`...)
 		dst = append(dst, d.Messages[i].MessageID...)
+		if of := d.Messages[i].ContentType; of != "" {
+			dst = append(append(dst, `","contentType":"`...), of...)
+		}
 		dst = append(dst, `","content":`...)
 		dst = append(dst, d.Messages[i].Content...)
 		dst = append(dst, '}')

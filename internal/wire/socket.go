@@ -68,7 +68,7 @@ var frameForms = map[string]frameForm{
 		optional: []string{"window", "resume", "lastReceiptHandle"}},
 	FrameUnsubscribe: {required: []string{"ref", "channel"}, optional: []string{"subscriber"}},
 	FrameAck:         {required: []string{"channel", "subscriber", "receiptHandle"}, optional: []string{"ref"}},
-	FramePublish:     {required: []string{"ref", "channel", "content"}, optional: []string{"id"}},
+	FramePublish:     {required: []string{"ref", "channel", "content"}, optional: []string{"id", "contentType"}},
 	FramePing:        {required: []string{"ref"}},
 }
 
@@ -100,11 +100,13 @@ func (f *clientFrame) members(yield func(name string, there bool) bool) {
 		yield("from", f.From != nil) && yield("window", f.Window != 0) && yield("resume", f.Resume != strictjson.Absent) &&
 		yield("lastReceiptHandle", f.Last != strictjson.Absent) &&
 		yield("receiptHandle", f.ReceiptHandle != strictjson.Absent) && yield("id", f.ID != "") &&
+		yield("contentType", f.ContentType != "") &&
 		yield("content", f.Content.end != 0)
 }
 
-// DecodeFrame decodes a frame from a client. Its content is a part of text. The error is an *InputError with
-// fault.SlugInvalidBody, fault.SlugInvalidMax, fault.SlugInvalidFrom or fault.SlugInvalidMessageID.
+// DecodeFrame decodes a frame from a client. A content that is JSON is a part of text. The error is an *InputError with
+// fault.SlugInvalidBody, fault.SlugInvalidMax, fault.SlugInvalidFrom, fault.SlugInvalidMessageID, fault.SlugContentType
+// or fault.SlugInvalidContent.
 func DecodeFrame(text []byte) (ClientFrame, error) {
 	if f, ok := quickPublish(text); ok {
 		return f, nil
@@ -139,23 +141,24 @@ func DecodeFrame(text []byte) (ClientFrame, error) {
 		return ClientFrame{}, &InputError{Slug: fault.SlugInvalidBody, Field: "/lastReceiptHandle", Offset: -1,
 			Detail: "lastReceiptHandle: a frame with resume doesn't have it"}
 	}
-	return f.in(text), nil
+	return f.in(text)
 }
 
-// in returns the frame with its content, a part of text.
-func (f *clientFrame) in(text []byte) ClientFrame {
+// in returns the frame with its content, as draft.in does.
+func (f *clientFrame) in(text []byte) (frame ClientFrame, err error) {
 	plain := func(member string) string {
 		if member == strictjson.Absent {
 			return ""
 		}
 		return member
 	}
-	return ClientFrame{
+	frame = ClientFrame{
 		Type: f.Type, Ref: uint64(f.Ref), Token: plain(f.Token), Channel: plain(f.Channel),
 		Subscriber: plain(f.Subscriber), From: f.From, Window: int(f.Window), Resume: plain(f.Resume),
 		LastReceiptHandle: plain(f.Last), ReceiptHandle: plain(f.ReceiptHandle),
-		Draft: f.draft.in(text),
 	}
+	frame.Draft, err = f.draft.in(text, "")
+	return frame, err
 }
 
 // ofFrame changes an error about a body to one about a frame.

@@ -41,6 +41,7 @@ type Frame struct {
 	ReceiptHandle string
 	ID            string
 	Clock         int64
+	ContentType   string
 	Content       json.RawMessage
 	Duplicate     bool
 	Differs       bool

@@ -123,7 +123,8 @@ func (h *handlers) poll(c *web.Call) error {
 		MoreMessages: d.More,
 	}
 	for i := range d.Messages {
-		answer.Messages[i] = wire.OldMessage{MessageID: d.Messages[i].ID, Content: d.Messages[i].Content}
+		m := &d.Messages[i]
+		answer.Messages[i] = wire.OldMessage{MessageID: m.ID, ContentType: m.ContentType, Content: wire.ContentJSON(m)}
 	}
 	return c.Append(http.StatusOK, 0, answer.AppendJSON)
 }

@@ -318,7 +318,7 @@ func (s *socket) arrived(sub *subscription, arrivals []channel.Arrival, err erro
 func contentBytes(arrivals []channel.Arrival) (n int64) {
 	for i := range arrivals {
 		if m := arrivals[i].Message; m != nil {
-			n += int64(len(m.Content))
+			n += int64(wire.ContentSize(m))
 		}
 	}
 	return n

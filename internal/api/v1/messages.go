@@ -19,8 +19,15 @@ type Messages interface {
 
 type messages struct{ service Messages }
 
-// publish is POST /v1/channels/{channel}/messages.
+// publish is POST /v1/channels/{channel}/messages. A body that isn't JSON is the content of a message.
 func (m *messages) publish(c *web.Call) error {
+	contentType, err := c.ContentType()
+	if err != nil {
+		return err
+	}
+	if contentType != "" {
+		return m.publishBody(c, "", contentType)
+	}
 	body, err := c.Body()
 	if err != nil {
 		return err
@@ -45,12 +52,22 @@ func (m *messages) put(c *web.Call) error {
 	if err := channel.CheckMessageID(id); err != nil { // the service would generate an ID for an empty one
 		return err
 	}
-	body, content, err := c.Content()
+	contentType, err := c.ContentType()
+	if err != nil {
+		return err
+	}
+	return m.publishBody(c, id, contentType)
+}
+
+// publishBody publishes a message whose content is the body, of a content type of [web.Call.ContentType]. The ID may be
+// empty.
+func (m *messages) publishBody(c *web.Call, id, contentType string) error {
+	body, content, err := c.ContentOf(contentType)
 	if err != nil {
 		return err
 	}
 	published, err := m.service.Publish(c.Context(), channel.PublishRequest{
-		Channel: c.Param(0), Drafts: []channel.Draft{{ID: id, Content: content}},
+		Channel: c.Param(0), Drafts: []channel.Draft{{ID: id, ContentType: contentType, Content: content}},
 	})
 	if err != nil {
 		return ofContent(err) // the body isn't released: see publish
@@ -59,14 +76,15 @@ func (m *messages) put(c *web.Call) error {
 	return answerPublished(c, published, false)
 }
 
-// ofContent removes the field from an error about a content that is the whole body.
+// ofContent removes the field from an error about a content that is the whole body, or about its type, which isn't in
+// the body.
 func ofContent(err error) error {
 	var e *fault.Error
 	if !errors.As(err, &e) || !strings.HasPrefix(e.Field, "/content") {
 		return err
 	}
 	whole := *e
-	whole.Field = strings.TrimPrefix(e.Field, "/content")
+	whole.Field = strings.TrimPrefix(strings.TrimPrefix(e.Field, "/content"), "Type")
 	return &whole
 }
 

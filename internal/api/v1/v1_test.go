@@ -200,7 +200,7 @@ func TestContentsDontMix(t *testing.T) {
 			id := fmt.Sprintf("p%d-%d", p, i)
 			body := fmt.Sprintf(`{"id":%q,"content":%q}`, id, strings.Repeat(id, 1+i))
 			// without a content type
-			resp, err := h.Client.Post(h.URL+"/v1/channels/c/messages", "?", strings.NewReader(body))
+			resp, err := h.Client.Post(h.URL+"/v1/channels/c/messages", "", strings.NewReader(body))
 			if err != nil {
 				return err
 			}

@@ -194,6 +194,33 @@ func (c *Call) Content() (*Buffer, json.RawMessage, error) {
 	return body, content, nil
 }
 
+// ContentOf reads a body that is the content of a message of a content type, and returns it: a JSON value
+// as Content does, and any other body as it is, which may be empty. The rules of Body for its buffer apply.
+func (c *Call) ContentOf(contentType string) (*Buffer, []byte, error) {
+	if contentType == "" {
+		return c.Content()
+	}
+	body, err := c.Body()
+	if err != nil {
+		return nil, nil, err
+	}
+	c.Decoded()
+	return body, body.Bytes, nil
+}
+
+// formType is the type of a body that says nothing about it: curl -d, wget and others send it by default.
+const formType = "application/x-www-form-urlencoded"
+
+// ContentType returns the content type of a message that the body is, as that of a channel.Draft: "" for JSON, which is
+// also the type of a body without Content-Type, and of formType. The error is an *InputError with fault.SlugContentType.
+func (c *Call) ContentType() (string, error) {
+	text := strings.Join(c.request.Header[headerContentType], ", ")
+	if name, _, _ := strings.Cut(text, ";"); text == "" || strings.EqualFold(name, formType) {
+		return "", nil
+	}
+	return wire.ParseContentType(text)
+}
+
 // leaveBody limits the time in which net/http waits for a body that was not read, before it sends the answer.
 func (c *Call) leaveBody() {
 	if !c.bodyRead && c.request != nil && c.request.ContentLength != 0 && c.request.ProtoMajor == 1 {

@@ -251,8 +251,9 @@ func contentPublishedAt(s *testChannel) {
 
 // rawContents are contents of messages that aren't JSON, which are easily changed or misread on the way.
 var rawContents = []string{
-	"", "x", " ", "\n", "\x00", "\xff\xfe\x00\x01", "plain text", "null", "1", `{"a":1}`, `,"at":5}`, `,"at":5`, `,"at":`, `}`, `"`,
-	`{"id":"other","write":"AQIDBAUGBwg","content":1,"at":5}`, `","content":1,"at":6}`, `"content":`, `","type":"a/b","content":`,
+	"", "x", " ", "\n", "\x00", "\xff\xfe\x00\x01", "plain text", "null", "1", `{"a":1}`, `,"at":5}`, `,"at":5`, `,"at":`,
+	`}`, `"`, `{"id":"other","write":"AQIDBAUGBwg","content":1,"at":5}`, `","content":1,"at":6}`, `"content":`,
+	`","type":"a/b","content":`,
 	`1,"at":1700000000000}`, "!s", "x 1 !s", " #", "\r\n+OK\r\n", strings.Repeat("\xff", 400),
 	strings.Repeat(`","content":`, 60), strings.Repeat(`,"at":5}`, 60),
 }
