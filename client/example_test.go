@@ -90,7 +90,9 @@ func ExampleDraft_SetBytes() {
 	}
 	var image client.Draft
 	image.SetBytes("image/png", []byte("\x89PNG\r\n\x1a\n"))
-	if _, err := c.PublishBatch(ctx, "images", []client.Draft{image, {Content: []byte(`"a caption"`)}}); err != nil {
+	var caption client.Draft
+	caption.SetBytes("application/json; charset=utf-8", []byte(`"a caption"`))
+	if _, err := c.PublishBatch(ctx, "images", []client.Draft{image, caption}); err != nil {
 		panic(err)
 	}
 	delivery, err := c.Fetch(ctx, "images", "ann", client.FetchOptions{})

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -23,8 +24,13 @@ type Draft struct {
 	Content     json.RawMessage `json:"content"`               // one JSON value; of another type a string with base64
 }
 
-// SetBytes sets a content of any bytes, and its media type, such as text/plain.
+// SetBytes sets a content of any bytes, and its media type, such as text/plain. With application/json the content must be
+// one JSON value, and is set as it is.
 func (d *Draft) SetBytes(contentType string, content []byte) {
+	if name, _, _ := strings.Cut(contentType, ";"); strings.EqualFold(strings.TrimSpace(name), "application/json") {
+		d.ContentType, d.Content = "", content
+		return
+	}
 	text := make([]byte, 0, base64.StdEncoding.EncodedLen(len(content))+2)
 	d.ContentType = contentType
 	d.Content = append(base64.StdEncoding.AppendEncode(append(text, '"'), content), '"')

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -24,6 +25,8 @@ type publishFlags struct {
 	lines bool
 	batch int
 
+	contentType, file string
+
 	idPrefix string
 }
 
@@ -35,7 +38,8 @@ func newPublish(t cli.Terminal) *cobra.Command {
 		Short:      "Publish a message, or one per line",
 		Long: `Publish a message, or one per line, and print the result as JSON.
 
-CONTENT is JSON. If it is missing or -, it is read from standard input. A publish that is retried after a failure
+CONTENT is JSON, or with --content-type any bytes of that type. If it is missing or -, it is read from standard input, or
+from a file. A publish that is retried after a failure
 keeps the message's ID, so that the message is on the channel once.
 
 With --lines, lines are published in order. After a failure all lines before the one that standard error names are
@@ -46,6 +50,7 @@ If the channel has the ID with other content, nothing is published, and standard
 		Example: `  tidemark publish lobby '{"text":"hello"}'
   tidemark publish lobby --text hello
   tidemark publish lobby --id order-17 < order.json
+  tidemark publish images --content-type image/png --file cat.png
   tail -f app.log | tidemark publish logs --lines --text
   tidemark publish orders --lines --id-prefix import-7 < orders.jsonl`,
 		Args: cli.Arguments(1, 2),
@@ -58,6 +63,9 @@ If the channel has the ID with other content, nothing is published, and standard
 	cli.OnlyJSON(cmd, "Published, a line for each message")
 	cmd.Flags().StringVar(&f.id, "id", "", "`ID` the message's ID, under which it is published once (default: a new ID)")
 	cmd.Flags().BoolVar(&f.text, "text", false, "publish the content as a JSON string, without its line end")
+	cmd.Flags().StringVar(&f.contentType, "content-type", "",
+		"`TYPE` the media type of a content that isn't JSON, whose bytes are published as they are")
+	cmd.Flags().StringVar(&f.file, "file", "", "`FILE` read the content from a file")
 	cmd.Flags().BoolVar(&f.lines, "lines", false, "publish each line of standard input that isn't blank")
 	cmd.Flags().StringVar(&f.idPrefix, "id-prefix", "", "`PREFIX` with --lines: the ID of a message is this, a hyphen, and the number of its line")
 	cmd.Flags().IntVar(&f.batch, "batch", 100, "with --lines: publish up to `N` lines together, all or none of them")
@@ -69,6 +77,10 @@ func (f *publishFlags) run(ctx context.Context, t cli.Terminal, args []string) e
 	switch {
 	case f.lines && !stdin:
 		return cli.Usagef("--lines reads standard input: leave CONTENT out")
+	case f.file != "" && (f.lines || !stdin):
+		return cli.Usagef("--file has the content: leave out CONTENT and --lines")
+	case f.text && f.contentType != "":
+		return cli.Usagef("--text and --content-type can't be combined: with --text the content is JSON")
 	case f.lines && f.id != "":
 		return cli.Usagef("--id and --lines can't be combined")
 	case f.idPrefix != "" && !f.lines:
@@ -84,20 +96,15 @@ func (f *publishFlags) run(ctx context.Context, t cli.Terminal, args []string) e
 	if f.lines {
 		return f.publishLines(ctx, c, t, channel)
 	}
-	var raw []byte
-	if stdin {
-		raw, err = t.ReadInput(ctx, "the content")
-	} else {
-		raw = []byte(args[1])
-	}
+	raw, err := f.read(ctx, t, args[1:])
 	if err != nil {
-		return fmt.Errorf("read standard input: %w", err)
+		return err
 	}
-	content, err := f.content(raw)
+	d, err := f.draft(f.id, raw)
 	if err != nil {
 		return cli.Usagef("the content %w", err)
 	}
-	published, err := c.Publish(ctx, channel, client.Draft{ID: f.id, Content: content})
+	published, err := c.Publish(ctx, channel, d)
 	if err != nil {
 		return err
 	}
@@ -108,7 +115,41 @@ func (f *publishFlags) run(ctx context.Context, t cli.Terminal, args []string) e
 	return cli.WriteLine(t.Stdout, published)
 }
 
-// content returns the content to publish for the user's input.
+// read returns the user's input: an argument, a file, or standard input. Bytes that aren't JSON stay as they are.
+func (f *publishFlags) read(ctx context.Context, t cli.Terminal, argument []string) (raw []byte, err error) {
+	switch {
+	case len(argument) > 0 && argument[0] != "-":
+		return []byte(argument[0]), nil
+	case f.file != "":
+		if raw, err = os.ReadFile(f.file); err != nil {
+			return nil, fmt.Errorf("read the content: %w", err)
+		}
+	default:
+		t.ReportInput("the content")
+		if raw, err = cli.ReadAll(ctx, t.Stdin); err != nil {
+			return nil, fmt.Errorf("read standard input: %w", err)
+		}
+	}
+	if f.contentType == "" {
+		raw = cli.TrimBOM(raw)
+	}
+	return raw, nil
+}
+
+// draft returns the message to publish for the user's input.
+func (f *publishFlags) draft(id string, raw []byte) (d client.Draft, err error) {
+	d.ID = id
+	if f.contentType != "" {
+		d.SetBytes(f.contentType, raw)
+		raw = d.Content
+	}
+	if d.ContentType == "" {
+		d.Content, err = f.content(raw)
+	}
+	return d, err
+}
+
+// content returns the JSON to publish for the user's input.
 func (f *publishFlags) content(raw []byte) (json.RawMessage, error) {
 	if f.text {
 		if !utf8.Valid(raw) {
@@ -120,7 +161,7 @@ func (f *publishFlags) content(raw []byte) (json.RawMessage, error) {
 	}
 	var valid json.RawMessage
 	if err := json.Unmarshal(raw, &valid); err != nil {
-		return nil, fmt.Errorf("isn't JSON: %w; use --text for plain text", err)
+		return nil, fmt.Errorf("isn't JSON: %w; use --text for plain text, or --content-type", err)
 	}
 	return raw, nil
 }
@@ -164,13 +205,13 @@ func (f *publishFlags) publishLines(ctx context.Context, c *client.Client, t cli
 // drafts returns the messages of lines, up to the first line that isn't valid, and the error of that.
 func (f *publishFlags) drafts(lines []cli.Line) (drafts []client.Draft, err error) {
 	for _, l := range lines {
-		content, err := f.content(l.Text)
+		id := ""
+		if f.idPrefix != "" {
+			id = fmt.Sprintf("%s-%d", f.idPrefix, l.Number)
+		}
+		d, err := f.draft(id, l.Text)
 		if err != nil {
 			return drafts, cli.Usagef("line %d %w", l.Number, err)
-		}
-		d := client.Draft{Content: content}
-		if f.idPrefix != "" {
-			d.ID = fmt.Sprintf("%s-%d", f.idPrefix, l.Number)
 		}
 		drafts = append(drafts, d)
 	}

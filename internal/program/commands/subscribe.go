@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"time"
 
@@ -49,7 +50,8 @@ there is none, because the service is older than streams or a proxy holds them b
 messages. With several channels each line begins with the message's channel.
 
 With --raw only the content of a message is printed: a text as it is, and other JSON on one line. On a terminal, control
-characters of texts are escaped.
+characters of texts are escaped. A content that isn't JSON is base64 without --raw, and its bytes with --raw, after which
+there is only a line end if they are text.
 
 The subscriber NAME is created on channels that don't have it. It stays, and the next run continues where this one stopped.
 Without --subscriber a temporary one is created, and removed at the end.`,
@@ -215,7 +217,10 @@ func (s *subscribing) write(_ context.Context, from client.Source, m client.Mess
 func (s *subscribing) print(from client.Source, m client.Message) error {
 	switch {
 	case s.raw:
-		_, err := io.WriteString(s.terminal.Stdout, s.rawLine(m.Content))
+		text, err := s.rawContent(&m)
+		if err == nil {
+			_, err = io.WriteString(s.terminal.Stdout, text)
+		}
 		return err
 	case len(s.channels) > 1:
 		return cli.WriteLine(s.terminal.Stdout, channelMessage{Channel: from.Channel, Message: m})
@@ -223,7 +228,23 @@ func (s *subscribing) print(from client.Source, m client.Message) error {
 	return cli.WriteLine(s.terminal.Stdout, m)
 }
 
-// rawLine returns the content of a message as --raw prints it.
+// rawContent returns a message as --raw prints it.
+func (s *subscribing) rawContent(m *client.Message) (string, error) {
+	if m.ContentType == "" {
+		return s.rawLine(m.Content), nil
+	}
+	content, err := m.Bytes()
+	text := string(content)
+	if cli.IsTerminal(s.terminal.Stdout) {
+		text = cli.PrintableLines(text)
+	}
+	if strings.HasPrefix(m.ContentType, "text/") {
+		text += "\n"
+	}
+	return text, err
+}
+
+// rawLine returns the JSON content of a message as --raw prints it.
 func (s *subscribing) rawLine(content json.RawMessage) string {
 	var text string
 	if json.Unmarshal(content, &text) != nil {
