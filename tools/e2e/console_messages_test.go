@@ -48,6 +48,33 @@ func TestConsoleMessages(t *testing.T) {
 	require.Less(t, read(w, chromedp.Evaluate[int](elements)), 1000)
 }
 
+// TestConsoleContentTypes shows messages that aren't JSON: text as text, which is never executed, and of other bytes the
+// type and the size.
+func TestConsoleContentTypes(t *testing.T) {
+	t.Parallel()
+	s := startSite(t)
+	typed := func(contentType, content string) object {
+		return object{"contentType": contentType, "content": []byte(content)}
+	}
+	const script = "<img src=x onerror=\"document.title='executed'\">\n<script>document.title='executed'</script>"
+	s.call(http.MethodPost, "channels/types/messages", []object{
+		typed("text/html", script), typed("image/png", "\x89PNG\x00"), typed("text/plain; charset=utf-8", "\xff"),
+		{"content": object{"a": 1}},
+	})
+	w := browser(t, cuts)(s.console + "/console/channels/types")
+	w.do(chromedp.EmulateViewport(1280, 900))
+	w.sees("span[@class='oneline']", "text/html, ")
+	w.sees("span[@class='oneline']", "image/png, 5 B")
+	w.sees("span[@class='oneline']", "text/plain; charset=utf-8, 1 B")
+	w.unfold("text/html")
+	w.sees("pre", "<script>document.title='executed'</script>")
+	w.accessible("a message of text")
+	require.NotContains(t, read(w, chromedp.Evaluate[string](`document.title`)), "executed")
+	require.Zero(t, read(w, chromedp.Evaluate[int](`document.querySelectorAll('.whole img, .whole script').length`)))
+	w.unfold("image/png")
+	w.sees("button", "Copy the content as base64")
+}
+
 // TestConsoleLargeMessages shows the newest messages of a channel with large ones, and then those just before them.
 func TestConsoleLargeMessages(t *testing.T) {
 	t.Parallel()

@@ -16,6 +16,11 @@ export interface Draft<T = unknown> {
   content: T;
   /** Chosen by you, or made by the client. An ID is published once. */
   id?: string;
+  /**
+   * The media type of a content that isn't JSON, such as text/plain. The content is then a Uint8Array of its bytes, or a
+   * string, which is sent in UTF-8.
+   */
+  contentType?: string;
 }
 
 /** A channel and a page of its subscribers with their marks. */
@@ -39,6 +44,13 @@ export function newId(): string {
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), (b) => b.toString(16).padStart(2, "0")).join("");
 }
 
+/** bodyOf returns a message as it is sent. */
+function bodyOf({ id = newId(), content, contentType }: Draft): Draft & { id: string } {
+  if (!contentType) return { id, content };
+  const bytes = typeof content === "string" ? new TextEncoder().encode(content) : (content as Uint8Array);
+  return { id, contentType, content: btoa([...bytes].map((b) => String.fromCharCode(b)).join("")) };
+}
+
 /** A channel of the service. Nothing checks that contents have the type T. */
 export class Channel<T = unknown> {
   constructor(
@@ -46,17 +58,17 @@ export class Channel<T = unknown> {
     readonly client: Client,
   ) {}
 
-  /** Publishes a JSON value. It is on the channel once, even if the call is tried again. */
-  async publish(content: T, options: CallOptions & { id?: string } = {}): Promise<Published> {
-    const made = options.id === undefined;
-    const body = { id: options.id ?? newId(), content };
-    const published = await this.#post<Published>(body, options);
-    return made ? { ...published, duplicate: false } : published; // an earlier try of this call
+  /**
+   * Publishes a JSON value, or with a contentType bytes. It is on the channel once, even if the call is tried again.
+   */
+  async publish(content: T, options: CallOptions & Omit<Draft, "content"> = {}): Promise<Published> {
+    const published = await this.#post<Published>(bodyOf({ ...options, content }), options);
+    return options.id === undefined ? { ...published, duplicate: false } : published; // an earlier try of this call
   }
 
   /** Publishes messages in one step, in order. */
   async publishBatch(drafts: readonly Draft<T>[], options: CallOptions = {}): Promise<Published[]> {
-    const body = drafts.map(({ id = newId(), content }) => ({ id, content }));
+    const body = drafts.map(bodyOf);
     const published = await this.#post<Published[]>(body, options);
     return published.map((p, i) => (drafts[i]!.id === undefined ? { ...p, duplicate: false } : p));
   }

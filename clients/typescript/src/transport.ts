@@ -21,15 +21,20 @@ export interface ReceivedMessage<T = unknown> {
   readonly id: string;
   /** The message's position in its channel. */
   readonly clock: number;
+  /** A Uint8Array if there is a contentType. */
   readonly content: T;
+  /** The media type of a content that isn't JSON. */
+  readonly contentType: string | undefined;
   /** Redis's time. It isn't known of messages that a predecessor of the service stored. */
   readonly publishedAt: Date | undefined;
 }
 
 /** messageOf returns a message of a channel that has arrived. */
 export function messageOf<T>(channel: string, m: Arrival): ReceivedMessage<T> {
-  const { id, clock, content, publishedAt: at } = m;
-  return { channel, id, clock, content: content as T, publishedAt: at === undefined ? undefined : new Date(at) };
+  const { id, clock, contentType, publishedAt: at } = m;
+  let content = m.content;
+  if (contentType) content = Uint8Array.from(atob(content as string), (c) => c.charCodeAt(0));
+  return { channel, id, clock, content: content as T, contentType, publishedAt: at === undefined ? undefined : new Date(at) };
 }
 
 /** Messages that a subscriber doesn't have. */

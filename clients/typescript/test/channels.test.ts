@@ -23,6 +23,33 @@ test("an ID is published once", { timeout: 60_000 }, async (t) => {
   assert.deepEqual(batch.map((p) => p.duplicate), [false, true]);
 });
 
+test("a content of another type is bytes", { timeout: 60_000 }, async (t) => {
+  for (const transport of ["socket", "sse", "poll"] as TransportName[]) {
+    const channel = open(t, { transports: [transport] }).channel("bytes-" + transport);
+    const bytes = Uint8Array.from({ length: 20_000 }, (_, i) => i);
+    await channel.publish(bytes, { contentType: "application/octet-stream", id: "a" });
+    assert.equal((await channel.publish(bytes, { contentType: "text/plain", id: "a" })).differs, true);
+    await channel.publishBatch([
+      { content: "é", contentType: "Text/Plain; charset=UTF-8" },
+      { content: new Uint8Array(), contentType: "a/b" },
+      { content: "é" },
+    ]);
+    const got: unknown[] = [];
+    for await (const m of channel.subscribe("ann", { from: "earliest" })) {
+      if (got.push([m.contentType, m.content]) === 4) break;
+    }
+    assert.deepEqual(got, [
+      ["application/octet-stream", bytes],
+      ["text/plain; charset=utf-8", new TextEncoder().encode("é")],
+      ["a/b", new Uint8Array()],
+      [undefined, "é"],
+    ]);
+  }
+  const channel = open(t).channel("none");
+  await assert.rejects(channel.publish(1, { contentType: "text/plain" }), TypeError);
+  await assert.rejects(channel.publish("x", { contentType: "text" }), { slug: "invalid-content-type" });
+});
+
 test("a publish whose answer is lost is repeated with its ID", { timeout: 60_000 }, async (t) => {
   const asked: unknown[] = [];
   const proxy = await startProxy(service.url, {

@@ -2,6 +2,7 @@
 // the place with some reads.
 import { html, useEffect, useId, useRef, useState } from "./lib/preact.js";
 import { before, isAfter, stepsTo } from "./clocks.js";
+import { decoded, sizeOf } from "./content.js";
 import { Choice, Failure, Form, Text } from "./form.js";
 import { Message } from "./message.js";
 import { ask } from "./service.js";
@@ -15,7 +16,7 @@ const keptChars = 32 << 20; // of what all pages find: beyond them the search ca
 
 const ways = [["text", "Text"], ["id", "ID"], ["time", "Time"]];
 const hints = {
-  text: "In contents, as JSON or as people read them, in upper or lower case.",
+  text: "In contents that are JSON or text, as JSON or as people read them, in upper or lower case.",
   id: "The whole ID of a message.",
   time: "Of this browser’s zone. Shows what was published then or later.",
 };
@@ -31,8 +32,11 @@ function matcher(by, wanted) {
   };
 }
 
-const peek = (channel, after, max, signal) => ask(["channels", channel, "messages"],
-  { query: [["after", String(after)], ["max", String(max)]], signal });
+async function peek(channel, after, max, signal) {
+  const query = [["after", String(after)], ["max", String(max)]];
+  const answer = await ask(["channels", channel, "messages"], { query, signal });
+  return { ...answer, messages: answer.messages.map(decoded) };
+}
 
 /**
  * place returns the clock after which the first message follows that was published at a time or later: the last clock
@@ -92,8 +96,6 @@ function useFind(channel) {
     },
   };
 }
-
-const sizeOf = (m) => JSON.stringify(m.content ?? null).length;
 
 /** added returns what changes in a search when messages are found, which ends when it has too much. */
 function added(search, messages) {

@@ -1,6 +1,7 @@
 // The last messages of a channel, earlier ones on demand, and new ones as they come.
 import { html, useCallback, useEffect, useRef, useState } from "./lib/preact.js";
 import { before, isAfter, stepsTo } from "./clocks.js";
+import { decoded, sizeOf as measured } from "./content.js";
 import { Empty, Failure, Waiting } from "./form.js";
 import { Find } from "./find.js";
 import { Message } from "./message.js";
@@ -22,7 +23,7 @@ async function read(channel, end, size, signal) {
     let query = [["after", String(before(end, size))]];
     for (let page = 0; page < 8; page++) { // large messages come in several pages
       const answer = await ask(["channels", channel, "messages"], { query: [...query, ["max", String(size)]], signal });
-      messages = [...messages, ...answer.messages].filter((m) => !isAfter(m.clock, end)).slice(-size);
+      messages = [...messages, ...answer.messages.map(decoded)].filter((m) => !isAfter(m.clock, end)).slice(-size);
       if (!answer.more || !isAfter(end, answer.through)) return messages;
       query = [["after", String(answer.through)]];
     }
@@ -33,7 +34,7 @@ async function read(channel, end, size, signal) {
 const sizes = new WeakMap(); // by message: characters of its content
 
 function sizeOf(message) {
-  if (!sizes.has(message)) sizes.set(message, JSON.stringify(message.content ?? null).length);
+  if (!sizes.has(message)) sizes.set(message, measured(message));
   return sizes.get(message);
 }
 
@@ -107,7 +108,7 @@ export function Messages({ channel, clock, oldest }) {
       try {
         for await (const m of follow(channel, options)) {
           newest.current = m.clock;
-          arrive({ ...m, publishedAt: m.publishedAt?.toISOString(), fresh: true });
+          arrive({ ...decoded(m), publishedAt: m.publishedAt?.toISOString(), fresh: true });
         }
       } catch (e) {
         setError(e);
