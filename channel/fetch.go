@@ -35,9 +35,12 @@ type Delivery struct {
 	// Lost is set if the channel doesn't have the history of Query.Last any more: the storage has lost writes, or the
 	// channel has begun another life. Messages after it may be gone, and others come again.
 	Lost bool
+	// Closed is set if the channel is closed, and the subscriber gets nothing after Messages.
+	Closed bool
 }
 
-// Fetch returns the messages after the subscriber's mark, and waits if there are none, unless the delivery is Lost. It
+// Fetch returns the messages after the subscriber's mark, and waits if there are none, unless the delivery is Lost or
+// Closed. It
 // returns early, with nothing, when ctx ends or the service drains, or after half of the channel's TTL: a fetch that
 // waits doesn't renew the subscriber. Errors: fault.SlugInvalidChannel, fault.SlugInvalidSubscriber,
 // fault.SlugInvalidPolicy, fault.SlugInvalidMax, fault.SlugInvalidWait, ErrNoSubscriber and the store's.
@@ -134,7 +137,11 @@ func (f *fetch) wait(ctx context.Context, listenFirst bool) error {
 	f.waiting = waitRequest{targets: f.target[:], wait: f.request.Wait, listenFirst: listenFirst, at: f.at[:],
 		read: f.readBatch}
 	woken, err := f.service.hub.wait(ctx, &f.waiting)
-	if len(woken) > 0 {
+	switch {
+	case len(woken) == 0:
+	case woken[0].closed:
+		f.batch.Closed = true
+	default:
 		f.batch.deliver(woken[0].message)
 	}
 	return err
@@ -145,13 +152,17 @@ func (f *fetch) readBatch(ctx context.Context, _ []int) (ended bool, err error) 
 	err = f.read(ctx)
 	f.request.Woken = true // the next read follows a notification
 	f.at[0] = Position{Epoch: f.batch.Epoch, Clock: f.batch.Clock}
-	return !f.batch.empty() || f.batch.Lost, err
+	if f.request.Tail != nil { // the next read begins where this one has ended
+		at := receiptFor(&f.request, Position{Epoch: f.batch.Epoch, Clock: f.batch.Through}, &f.batch.Last)
+		f.request.After = &at
+	}
+	return !f.batch.empty() || f.batch.Lost || f.batch.ended(), err
 }
 
 // delivery returns a batch, with a signed receipt for it.
 func (s *Service) delivery(r *FetchRequest, b *Batch) Delivery {
 	d := Delivery{Messages: b.Messages, Expired: b.Expired, Purged: b.Purged, Damaged: b.Damaged,
-		More: b.Through != b.Clock, Lost: b.Lost}
+		More: b.Through != b.Clock, Lost: b.Lost, Closed: b.ended()}
 	if b.Through == b.Mark {
 		return d
 	}

@@ -51,8 +51,8 @@ type Problem struct {
 	Err    error
 }
 
-// FetchMany is Next for several sources with one wait, which ends when any of them has something or fails. A source
-// whose receipt is refused isn't fetched.
+// FetchMany is Next for several sources with one wait, which ends when any of them has something, fails or is closed, or
+// if all are closed already. A source whose receipt is refused isn't fetched.
 //
 // Limits.FetchBytes and Max are limits for all sources together. The sources that have messages share both evenly, and
 // a share that a source doesn't need is divided among the others. If not all can get a message, they are chosen at
@@ -88,6 +88,8 @@ type many struct {
 	at       []Position // of sources that were read and had no messages; nil if the fetch doesn't wait
 	found    []foundBatch
 	lost     map[int]Batch // sources that don't have the history of their Last, without messages
+	closed   map[int]Batch // sources whose channels are closed and that have nothing more, without messages
+	again    bool          // some were read before
 	problems []Problem
 }
 
@@ -189,10 +191,15 @@ func (m *many) await(ctx context.Context) error {
 		targets[i] = target{channel: m.requests[i].Channel, subscriber: m.requests[i].Subscriber}
 	}
 	woken, err := m.service.hub.wait(ctx, &waitRequest{targets: targets, wait: m.wait, read: m.read, at: m.at})
-	for _, w := range woken[:min(len(woken), m.max)] {
+	for _, w := range woken {
 		at := m.at[w.target]
-		b := Batch{Epoch: at.Epoch, Mark: at.Clock, After: at.Clock}
-		b.deliver(w.message)
+		b := Batch{Epoch: at.Epoch, Mark: at.Clock, After: at.Clock, Through: at.Clock, Clock: at.Clock, Closed: w.closed}
+		if w.message != nil {
+			if m.max--; m.max < 0 {
+				continue
+			}
+			b.deliver(w.message)
+		}
 		m.found = append(m.found, foundBatch{source: w.target, Batch: b})
 	}
 	return err
@@ -243,6 +250,7 @@ func (m *many) read(ctx context.Context, which []int) (ended bool, err error) {
 	}
 	results := m.service.store.Poll(ctx, requests)
 	var some, due []ready
+	before := len(m.closed)
 	for n := range results {
 		r := &results[n]
 		i := which[n]
@@ -260,6 +268,9 @@ func (m *many) read(ctx context.Context, which []int) (ended bool, err error) {
 			some = append(some, ready{source: i, unread: clock.Distance(r.Mark, r.Clock)})
 		default:
 			m.idle(i, r.Position)
+			if r.Closed {
+				m.addClosed(i, r)
+			}
 			if r.Due {
 				due = append(due, ready{source: i})
 			}
@@ -270,7 +281,17 @@ func (m *many) read(ctx context.Context, which []int) (ended bool, err error) {
 		!slices.ContainsFunc(m.problems, func(p Problem) bool { return !unserved(p.Err) }) {
 		return true, m.problems[0].Err
 	}
-	return len(m.found)+len(m.problems)+len(m.lost) > 0, nil
+	ends := len(m.closed) == len(m.requests) || m.again && len(m.closed) > before
+	m.again = true
+	return ends || len(m.found)+len(m.problems)+len(m.lost) > 0, nil
+}
+
+// addClosed records a source whose channel is closed.
+func (m *many) addClosed(i int, r *PollResult) {
+	if m.closed == nil {
+		m.closed = make(map[int]Batch)
+	}
+	m.closed[i] = Batch{Epoch: r.Epoch, Mark: r.Mark, After: r.Mark, Through: r.Mark, Clock: r.Clock, Closed: true}
 }
 
 // addLost records a source that doesn't have the history of its Last.
@@ -293,6 +314,12 @@ func (m *many) deliveries() Deliveries {
 		b := &m.found[n]
 		_, b.Lost = m.lost[b.source]
 		delete(m.lost, b.source)
+		delete(m.closed, b.source)
+	}
+	for i, b := range m.closed {
+		_, b.Lost = m.lost[i]
+		delete(m.lost, i)
+		m.found = append(m.found, foundBatch{source: i, Batch: b})
 	}
 	for i, b := range m.lost {
 		m.found = append(m.found, foundBatch{source: i, Batch: b})

@@ -34,8 +34,9 @@ func (m *Message) Draft() Draft {
 
 // Position is a clock in one life of a channel, which an epoch identifies.
 type Position struct {
-	Epoch ulid.ULID
-	Clock clock.Clock
+	Epoch  ulid.ULID
+	Clock  clock.Clock
+	Closed bool // of the position of a channel: it is closed, so that no message follows
 }
 
 // Next returns the position one clock later.
@@ -61,6 +62,9 @@ type Published struct {
 	// that isn't known: the message is gone, or the predecessor stored it.
 	Differs bool
 	Begun   bool // this publish created the channel, and this is its first message
+	Epoch   ulid.ULID
+	// Sequence is the highest sequence of the request's producer that was accepted; 0 without one.
+	Sequence int64
 }
 
 // Batch is the result of reading after a subscriber's mark, after a position ahead of it, or of a tail.
@@ -78,8 +82,14 @@ type Batch struct {
 	// damaged. It is gone or not known otherwise.
 	Last Message
 	// Lost is set if the position of the request isn't one of the channel's history.
-	Lost bool
+	Lost       bool
+	Closed     bool        // the channel is: no message follows that at Clock
+	Properties             // of the channel's life
+	First      clock.Clock // before the first message of the life
 }
+
+// ended reports whether the batch is all that a reader of a closed channel still gets.
+func (b *Batch) ended() bool { return b.Closed && b.Through == b.Clock }
 
 // empty reports whether there is nothing to deliver.
 func (b *Batch) empty() bool { return len(b.Messages) == 0 && b.Expired+b.Purged+b.Damaged == 0 }
@@ -125,10 +135,10 @@ type Subscription struct {
 
 // Description describes a channel and one page of its subscribers.
 type Description struct {
-	Position                    // the channel's clock and epoch
+	Life
 	Oldest      clock.Clock     // of the oldest message alive, if Live is not zero
 	Live        uint64          // clocks from Oldest to the channel's clock
-	TTL         time.Duration   // remaining life of the channel without activity
+	Remaining   time.Duration   // life of the channel without activity
 	Names       uint64          // subscribers, including some that have expired and aren't removed yet
 	Subscribers []SubscriberLag // one page, by name
 	Next        Cursor          // of the next page; 0: this is the last

@@ -193,8 +193,8 @@ func (s *Service) Peek(ctx context.Context, channel string, from From, limit int
 	if err = cmp.Or(err, limits.bound(&limit, 0)); err != nil {
 		return Peek{}, err
 	}
-	b, err := s.store.Fetch(ctx, FetchRequest{Channel: channel, Tail: &from, Max: limit, MaxBytes: limits.FetchBytes,
-		Policy: policy})
+	b, err := s.store.Fetch(ctx, FetchRequest{Channel: channel, Tail: &from, Peek: true, Max: limit,
+		MaxBytes: limits.FetchBytes, Policy: policy})
 	switch {
 	case errors.Is(err, ErrClockAhead):
 		err = errAfterAhead

@@ -135,8 +135,12 @@ func (s *Service) Publish(ctx context.Context, r PublishRequest) ([]Published, e
 	if err != nil {
 		return nil, fmt.Errorf("publish to %s: %w", r.Channel, err)
 	}
-	published[0].Begun = published[0].Begun || announced
-	markNew(published, drafts)
+	if len(published) > 0 {
+		published[0].Begun = published[0].Begun || announced
+	}
+	if r.Producer == nil {
+		markNew(published, drafts)
+	}
 	return published, nil
 }
 
@@ -144,7 +148,7 @@ func (s *Service) Publish(ctx context.Context, r PublishRequest) ([]Published, e
 // returns or by a goroutine that others wait for too, so it must return soon. The content isn't used after BeginPublish
 // has returned. If it returns false, nothing was done: Publish must be called.
 func (s *Service) BeginPublish(ctx context.Context, r PublishRequest, done func([]Published, error)) bool {
-	name, generated := r.Channel, r.Drafts[0].ID == ""
+	name, generated := r.Channel, r.Drafts[0].ID == "" && r.Producer == nil
 	if err := s.prepare(&r); err != nil {
 		done(nil, err)
 		return true
@@ -204,10 +208,35 @@ func (s *Service) prepare(r *PublishRequest) (err error) {
 	if r.Subscriber != "" {
 		err = checkSubscriber(r.Subscriber)
 	}
+	if r.Producer != nil {
+		err = cmp.Or(err, r.Producer.check())
+	}
+	if len(r.Order) > MaxOrderBytes {
+		err = cmp.Or(err, error(invalid(fault.SlugInvalidProducer, "/order", "the order has %d bytes, at most %d are allowed",
+			len(r.Order), MaxOrderBytes)))
+	}
 	if err = cmp.Or(err, s.checkDrafts(r.Drafts, r.Policy)); err == nil {
-		r.Drafts = withIDs(r.Drafts)
+		r.Drafts = withIDs(r.Drafts, r.Producer)
 	}
 	return err
+}
+
+// CloseChannel closes a channel, if it isn't closed already, and returns its position: it gets no further messages. A publish
+// can close its channel, too. It sets the request's policy. Errors: fault.SlugInvalidChannel, fault.SlugInvalidPolicy,
+// fault.SlugInvalidProducer, ErrNoChannel, and those of a producer's publish.
+func (s *Service) CloseChannel(ctx context.Context, r CloseRequest) (at Position, err error) {
+	if r.Policy, err = s.policy(r.Channel); err != nil {
+		return at, err
+	}
+	if r.Producer != nil {
+		if err := r.Producer.check(); err != nil {
+			return at, err
+		}
+	}
+	if at, err = s.store.CloseChannel(ctx, r); err != nil {
+		return at, fmt.Errorf("close %s: %w", r.Channel, err)
+	}
+	return at, nil
 }
 
 // markNew reports messages with generated IDs as new, even if the store retried and found its own first attempt.
@@ -219,14 +248,19 @@ func markNew(published []Published, drafts []Draft) {
 	}
 }
 
-// withIDs returns drafts that all have an ID: the argument, or a copy if one has none.
-func withIDs(drafts []Draft) []Draft {
+// withIDs returns drafts that all have an ID: the argument, or a copy if one has none. Those of a producer get the same
+// in each repeat.
+func withIDs(drafts []Draft, by *Producer) []Draft {
 	if !slices.ContainsFunc(drafts, func(d Draft) bool { return d.ID == "" }) {
 		return drafts
 	}
 	drafts = slices.Clone(drafts)
 	for i := range drafts {
-		if drafts[i].ID == "" {
+		switch {
+		case drafts[i].ID != "":
+		case by != nil:
+			drafts[i].ID = by.messageID(i)
+		default:
 			drafts[i].ID = id.New()
 		}
 	}

@@ -312,7 +312,7 @@ func TestUnsubscribeAndDescribe(t *testing.T) {
 	t.Parallel()
 	var removed string
 	var asked []DescribeRequest
-	want := Description{Position: in1(5), Live: 2}
+	want := Description{Life: Life{Position: in1(5)}, Live: 2}
 	s := serviceOn(t, &stubStore{
 		unsubscribe: func(channel, subscriber string) error {
 			removed = channel + "/" + subscriber

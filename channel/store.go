@@ -26,7 +26,7 @@ type Store interface {
 type Log interface {
 	// Publish appends the drafts in order, all or none, and makes the channel if it doesn't exist. All drafts have IDs.
 	// If an ID was published before, nothing changes, and the result has the first message's clock. Errors:
-	// ErrNoChannel.
+	// ErrNoChannel, and a *RefusedError.
 	Publish(ctx context.Context, r PublishRequest) ([]Published, error)
 	// BeginPublish is Publish without waiting, for one message. done is called once with the result, by a goroutine that
 	// others wait for too, so it must return soon; of ctx only the values are used before an attempt has failed. The
@@ -35,6 +35,13 @@ type Log interface {
 	// PublishEach is Publish for requests that are independent of each other, together. It returns a result for each. A
 	// message can be reported as a duplicate of itself, if it was stored by an attempt whose answer was lost.
 	PublishEach(ctx context.Context, requests []PublishRequest) []PublishResult
+	// CloseChannel closes a channel, if it isn't closed already, and returns its position. Errors: ErrNoChannel, and those of a
+	// request with a producer.
+	CloseChannel(ctx context.Context, r CloseRequest) (Position, error)
+	// Create makes a channel with properties. If it exists, nothing changes.
+	Create(ctx context.Context, r CreateRequest) (Created, error)
+	// Life reads the current life of a channel. Errors: ErrNoChannel.
+	Life(ctx context.Context, channel string) (Life, error)
 	// Fetch reads the messages after the subscriber's mark, or after a position ahead of it, or those of a tail. It moves
 	// nothing. Errors: ErrNoSubscriber; of a tail ErrNoChannel and ErrClockAhead.
 	Fetch(ctx context.Context, r FetchRequest) (Batch, error)
@@ -96,6 +103,7 @@ const (
 	EventUnsubscribed                  // a subscriber was removed
 	EventSought                        // a subscriber's mark was set
 	EventDeleted                       // the channel was deleted
+	EventClosed                        // the channel was closed, after the message at its position
 )
 
 // PositionResult is the position of a channel, or the error of reading it.
@@ -113,6 +121,18 @@ type PublishRequest struct {
 	// Subscriber is made if this publish makes the channel, with its mark before the drafts. Empty: none.
 	Subscriber string
 	Existing   bool // ErrNoChannel if the channel doesn't exist
+	Close      bool // the channel is closed after the drafts
+	// Producer is whose publish it is. Drafts without an ID get one that is the same in a repeat. nil: it has none.
+	Producer *Producer
+	// Order must be greater than that of the channel's last publish that had one, compared byte by byte; empty: none.
+	Order string
+}
+
+// CloseRequest is the argument of CloseChannel.
+type CloseRequest struct {
+	Channel  string
+	Policy   Policy
+	Producer *Producer // whose publish it counts as; nil: nobody's
 }
 
 // PublishResult is the result of Publish for one of the requests of PublishEach.
@@ -125,11 +145,12 @@ type PublishResult struct {
 type FetchRequest struct {
 	Channel    string
 	Subscriber string // empty for a tail
-	// Tail is where a fetch without a subscriber begins, if it has no After. Such a fetch writes nothing: the channel
-	// isn't renewed. nil: it has a subscriber. Next and Poll need one.
+	// Tail is where a fetch without a subscriber begins, if it has no After. Such a fetch writes nothing, but that it
+	// renews a channel with a TTL of its own. nil: it has a subscriber. Next and Poll need one.
 	Tail     *From
-	Max      int // most messages; a tail may ask for 0, to find where it begins
-	MaxBytes int // most bytes of messages, 1 or more; one message is always returned
+	Peek     bool // the tail renews nothing
+	Max      int  // most messages; a tail may ask for 0, to find where it begins
+	MaxBytes int  // most bytes of messages, 1 or more; one message is always returned
 	Policy   Policy
 	// After is a position to begin at, with the fields of a receipt, if the mark hasn't passed it and the channel
 	// still has its history: see Batch.After and Batch.Lost. nil: the mark. Next and Poll don't use it. A tail whose

@@ -60,6 +60,8 @@ type Arrival struct {
 	Gap     *Gap
 	// Err is why the source has failed, which is no longer part of the stream.
 	Err error
+	// Closed says that the channel is closed, and that the source, which is no longer part of the stream, has sent all.
+	Closed bool
 	// Receipt acknowledges everything of the source up to here, and resumes a stream from it. That of a tail only resumes.
 	// Empty if a message of the source follows.
 	Receipt string
@@ -233,6 +235,9 @@ func (s *Stream) begin(ctx context.Context, receipts []*receipt.Receipt) error {
 	s.renewAt = time.Now().Add(spread(s.renewal))
 	switch {
 	case s.failed == len(s.sources):
+		if slices.ContainsFunc(s.arrivals, func(a Arrival) bool { return a.Closed }) {
+			return nil
+		}
 		return s.arrivals[0].Err
 	case s.failed+remaining == len(s.sources):
 		return failed
@@ -373,8 +378,8 @@ func (s *Stream) rest() {
 		src, m := &s.sources[i], &s.waiter.members[i]
 		for !m.sleeping && !src.full && !src.failed && !src.unread {
 			m.write = s.position(i).Write
-			if woken, message := m.fallAsleep(s.at[i]); woken {
-				s.wake(wakeup{target: i, message: message})
+			if woken, by := m.fallAsleep(s.at[i]); woken {
+				s.wake(by)
 			}
 		}
 	}
@@ -441,6 +446,11 @@ func earlier(a, b time.Time) time.Time {
 func (s *Stream) due(now time.Time) (which []int) {
 	if !now.Before(s.renewAt) {
 		s.renewAt = now.Add(spread(s.renewal))
+		for i := range s.sources {
+			if src := &s.sources[i]; src.kept && !src.failed {
+				src.unread = true
+			}
+		}
 		return s.which(false)
 	}
 	for i := range s.sources {
@@ -631,6 +641,8 @@ func (s *Stream) fails(ctx context.Context) {
 // wake takes a wake-up of the hub.
 func (s *Stream) wake(w wakeup) {
 	switch src := &s.sources[w.target]; {
+	case w.closed && !src.full && !src.unread && !src.failed:
+		s.end(w.target)
 	case w.message == nil:
 		src.unread = true
 	case !src.full && !src.unread && !src.failed:
@@ -639,6 +651,13 @@ func (s *Stream) wake(w wakeup) {
 }
 
 func (s *Stream) add(a Arrival) { s.arrivals = append(s.arrivals, a) }
+
+// end ends a source whose channel is closed, and that has sent everything.
+func (s *Stream) end(i int) {
+	receipt := s.receipt(i)
+	s.Drop(i)
+	s.add(Arrival{Source: i, Closed: true, Receipt: receipt})
+}
 
 // fail ends a source.
 func (s *Stream) fail(i int, err error) {

@@ -30,6 +30,8 @@ type streamSource struct {
 	full    bool // the window is: the source is paused
 	failed  bool
 	checkAt time.Time // when the mark is read again while the window is full
+	// kept says that it is a tail of a channel with a TTL of its own, which reads renew.
+	kept bool
 }
 
 // isTail reports whether the source is a tail. A tail acknowledges by itself what is older than its last keptSent
@@ -62,6 +64,10 @@ func (s *Stream) accept(i int, b *Batch) {
 	}
 	moved := src.moved && !lost
 	src.fresh, src.lapsed, src.renew, src.resumed = false, false, false, nil
+	if src.isTail() && b.TTL > 0 {
+		src.kept, s.renewal = true, min(s.renewal, b.TTL/2)
+		s.renewAt = earlier(s.renewAt, time.Now().Add(s.renewal))
+	}
 	switch {
 	case !src.isTail():
 		s.acknowledged(i, b.Mark)
@@ -86,6 +92,9 @@ func (s *Stream) accept(i int, b *Batch) {
 	src.unread = s.at[i].Clock != b.Clock
 	if n := len(s.arrivals); n > 0 && s.arrivals[n-1].Source == i && (skips || s.arrivals[n-1].Gap != nil) {
 		s.arrivals[n-1].Receipt = s.receipt(i)
+	}
+	if b.Closed && !src.unread {
+		s.end(i)
 	}
 }
 

@@ -41,13 +41,16 @@ func (u update) wakes(p Position) (bool, *Message) {
 	case u.Epoch != p.Epoch:
 		return true, nil
 	case clock.Behind(u.Clock, p.Clock):
-		return false, nil
+		return u.Closed && !p.Closed && u.Clock == p.Clock, nil
 	case u.Clock == p.Clock.Next():
 		return true, u.message
 	default:
 		return true, nil
 	}
 }
+
+// ends reports whether the channel is closed and a member at a position has everything.
+func (u update) ends(p Position) bool { return u.Closed && u.Epoch == p.Epoch && u.Clock == p.Clock }
 
 // replaces reports whether an update's message has the place of the one that write, if it is known, stored at a
 // position: the channel has lost its history without a broken connection, as when an operator restores keys.
@@ -64,6 +67,8 @@ func (t *topic) handle(e Event) {
 		t.refetch(e.Subscriber)
 	case EventDeleted:
 		t.wakeAll()
+	case EventClosed:
+		t.close(e.Position)
 	case EventConfirmed:
 		t.confirm()
 	}
@@ -126,6 +131,22 @@ func (t *topic) publish(u update) {
 		t.remember(u)
 	}
 	t.record(u)
+}
+
+// close ends the waiting of the members that sleep at the last message of the channel, and wakes those that sleep further
+// behind.
+func (t *topic) close(p Position) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	u := update{Position: p}
+	for _, member := range t.members {
+		if woken, _ := u.wakes(member.at); !member.asleep || !woken {
+			continue
+		}
+		member.wakeUp(wakeup{closed: u.ends(member.at)})
+	}
+	t.published, t.latest = p, u
+	t.updates++
 }
 
 // recentUpdates is how many messages a topic keeps for streams that write while others arrive. Each is at most as large

@@ -18,6 +18,7 @@ type target struct {
 type wakeup struct {
 	target  int      // its index
 	message *Message // the next one after the target's position; nil if the channel has to be read
+	closed  bool     // the channel was closed at the target's position: nothing has to be read
 }
 
 // waitRequest is the argument of hub.wait: a fetch, of one subscriber or of many.
@@ -34,7 +35,7 @@ type waitRequest struct {
 }
 
 // wait calls r.read until it ends the fetch or a message arrives, for r.wait at most. It returns the messages that
-// arrived, each the next one of its target. It returns none if r.read ended the fetch, the time was over, ctx ended or
+// arrived, each the next one of its target, and the ends of channels that were closed. It returns none if r.read ended the fetch, the time was over, ctx ended or
 // the hub drained. The error is that of r.read.
 func (h *hub) wait(ctx context.Context, r *waitRequest) ([]wakeup, error) {
 	end := time.Now().Add(r.wait)
@@ -61,7 +62,7 @@ func (h *hub) wait(ctx context.Context, r *waitRequest) ([]wakeup, error) {
 			return nil, err
 		}
 		woken := w.sleep(ctx, timer.C, r.at)
-		if arrived := messages(woken); len(woken) == 0 || len(arrived) > 0 {
+		if arrived := arrivals(woken); len(woken) == 0 || len(arrived) > 0 {
 			return arrived, nil
 		}
 		which = which[:0]
@@ -220,8 +221,8 @@ func (w *waiter) sleep(ctx context.Context, timer <-chan time.Time, at []Positio
 	}
 	var all []wakeup
 	for i, p := range at {
-		if woken, m := w.members[i].fallAsleep(p); woken {
-			all = append(all, wakeup{target: i, message: m})
+		if woken, by := w.members[i].fallAsleep(p); woken {
+			all = append(all, by)
 		}
 	}
 	if len(all) == 0 {
@@ -238,7 +239,7 @@ func (w *waiter) sleep(ctx context.Context, timer <-chan time.Time, at []Positio
 	default:
 	}
 	if w.isOver() { // a drain is no reason to read again
-		return messages(all)
+		return arrivals(all)
 	}
 	return all
 }
@@ -253,11 +254,11 @@ func (w *waiter) endSleep() {
 // isOver reports whether the waiter may not sleep any more.
 func (w *waiter) isOver() bool { return w.late || !w.hub.isServing() }
 
-// messages returns the wake-ups that have a message, in the same array.
-func messages(all []wakeup) []wakeup {
+// arrivals returns the wake-ups after which nothing has to be read, in the same array.
+func arrivals(all []wakeup) []wakeup {
 	n := 0
 	for _, wakeup := range all {
-		if wakeup.message != nil {
+		if wakeup.message != nil || wakeup.closed {
 			all[n] = wakeup
 			n++
 		}
@@ -281,26 +282,27 @@ func (m *member) prepare() {
 }
 
 // fallAsleep puts the member to sleep, unless an update since its prepare is new at its position.
-func (m *member) fallAsleep(at Position) (woken bool, message *Message) {
+func (m *member) fallAsleep(at Position) (woken bool, by wakeup) {
 	t := m.topic
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	by.target = m.number
 	if m.stale {
-		return true, nil
+		return true, by
 	}
 	if t.updates != m.prepared {
 		if t.replaced(at, m.write) {
-			return true, nil
+			return true, by
 		}
-		if woken, message := t.latest.wakes(at); woken {
-			if message == nil {
-				message = t.next(at)
+		if woken, by.message = t.latest.wakes(at); woken {
+			if by.closed = t.latest.ends(at); by.message == nil {
+				by.message = t.next(at)
 			}
-			return true, message
+			return true, by
 		}
 	}
 	m.at, m.asleep, m.sleeping = at, true, true
-	return false, nil
+	return false, by
 }
 
 // isStale reports whether an event since the last prepare makes the member read again.
@@ -332,7 +334,10 @@ func (m *member) refetch() {
 }
 
 // deliver wakes the member, which is asleep, with a message or nil. The topic's lock is held.
-func (m *member) deliver(message *Message) {
-	m.asleep = false
-	m.waiter.wakeUp(wakeup{target: m.number, message: message})
+func (m *member) deliver(message *Message) { m.wakeUp(wakeup{message: message}) }
+
+// wakeUp wakes the member, which is asleep. The topic's lock is held.
+func (m *member) wakeUp(u wakeup) {
+	m.asleep, u.target = false, m.number
+	m.waiter.wakeUp(u)
 }

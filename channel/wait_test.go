@@ -71,7 +71,7 @@ func TestManyChannels(t *testing.T) {
 	}{
 		{"nothing", func(*manyWaiter) {}, nil, nil},
 		{"the next message of one", func(m *manyWaiter) { m.on("b", published(in1(8))) },
-			[]wakeup{{1, messageAt(8)}}, nil},
+			[]wakeup{{target: 1, message: messageAt(8)}}, nil},
 		{"a gap: only that channel is read again", func(m *manyWaiter) { m.on("b", published(in1(9))) }, nil,
 			[][]int{{1}}},
 		{"a removal on one, another's removal on another", func(m *manyWaiter) {
@@ -129,7 +129,7 @@ func TestManyChannelsAtOnce(t *testing.T) {
 		}
 		m.wait(t.Context(), h)
 		m.confirm()
-		require.ElementsMatch(t, []wakeup{{0, messageAt(8)}, {2, messageAt(8)}}, <-m.ended)
+		require.ElementsMatch(t, []wakeup{{target: 0, message: messageAt(8)}, {target: 2, message: messageAt(8)}}, <-m.ended)
 		require.Len(t, m.reads, 1, "it listened first")
 	})
 }

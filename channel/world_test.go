@@ -551,3 +551,15 @@ func runningService(t *testing.T, limits Limits) (*Service, *world) {
 	t.Cleanup(runService(t.Context(), t, s))
 	return s, w
 }
+
+func (w *world) CloseChannel(context.Context, CloseRequest) (Position, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.now.Closed = true
+	w.tell(Event{Kind: EventClosed, Position: w.now})
+	return w.now, nil
+}
+
+func (w *world) Create(context.Context, CreateRequest) (Created, error) { panic("not used") }
+
+func (w *world) Life(context.Context, string) (Life, error) { panic("not used") }

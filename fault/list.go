@@ -35,6 +35,16 @@ const (
 	SlugMessageTooLarge   Slug = "message-too-large"
 	SlugBatchTooLarge     Slug = "batch-too-large"
 	SlugNoChannel         Slug = "channel-not-found"
+	SlugChannelClosed     Slug = "channel-closed"
+	SlugChannelExists     Slug = "channel-exists"
+	SlugOtherContentType  Slug = "content-type-mismatch"
+	SlugInvalidProperties Slug = "invalid-properties"
+	SlugInvalidProducer   Slug = "invalid-producer"
+	SlugProducerFenced    Slug = "producer-fenced"
+	SlugProducerGap       Slug = "producer-gap"
+	SlugProducerStart     Slug = "producer-start"
+	SlugManyProducers     Slug = "too-many-producers"
+	SlugOrderConflict     Slug = "order-conflict"
 	SlugNoSubscriber      Slug = "subscriber-not-found"
 	SlugReceiptMalformed  Slug = "receipt-malformed"
 	SlugReceiptForged     Slug = "receipt-forged"
@@ -271,6 +281,56 @@ var entries = []Entry{
 		Slug: SlugNoChannel, Kinds: []Kind{NotFound}, Title: "Channel not found",
 		Cause:  "The channel does not exist, or its life has ended.",
 		Remedy: "Publish or subscribe to it first.",
+	},
+	{
+		Slug: SlugChannelClosed, Kinds: []Kind{Conflict}, Title: "Channel closed",
+		Cause:  "The channel was closed: this life of it gets no further messages.",
+		Remedy: "Publish to another channel, or delete this one first. A repeated publish is still answered as the first time.",
+	},
+	{
+		Slug: SlugChannelExists, Kinds: []Kind{Conflict}, Title: "Channel exists",
+		Cause:  "The channel exists with another content type, TTL or end, or it is closed.",
+		Remedy: "Use it as it is, or another channel.",
+	},
+	{
+		Slug: SlugOtherContentType, Kinds: []Kind{Conflict}, Title: "Content type differs from the channel's",
+		Cause:  "The channel was created for messages of another content type.",
+		Remedy: "Publish messages of the channel's content type.",
+	},
+	{
+		Slug: SlugInvalidProperties, Kinds: []Kind{Invalid}, Title: "Invalid properties of a channel",
+		Cause:  "The content type, the TTL or the end that the channel is to be created with is malformed or out of bounds.",
+		Remedy: "Fix what `field` names. A channel has a TTL or an end, not both.",
+	},
+	{
+		Slug: SlugInvalidProducer, Kinds: []Kind{Invalid}, Title: "Invalid producer",
+		Cause:  "The producer's ID, epoch or sequence is missing, malformed or out of bounds, or the order is.",
+		Remedy: "Fix what `field` names: the ID has 1 to 256 printable ASCII characters, the numbers are from 0 to 2^53-1.",
+	},
+	{
+		Slug: SlugProducerFenced, Kinds: []Kind{Forbidden}, Title: "Producer replaced",
+		Cause:  "The producer has published with a higher epoch: another process has taken its place.",
+		Remedy: "Stop publishing, or take the place back with an epoch higher than the one in the answer.",
+	},
+	{
+		Slug: SlugProducerGap, Kinds: []Kind{Conflict}, Title: "Gap in the producer's sequence",
+		Cause:  "A publish of the producer is missing: the sequence is more than one ahead of its last one.",
+		Remedy: "Send the publishes from the expected sequence on, in order.",
+	},
+	{
+		Slug: SlugProducerStart, Kinds: []Kind{Invalid}, Title: "New epoch doesn't begin with 0",
+		Cause:  "The first publish of a producer's epoch has a sequence other than 0.",
+		Remedy: "Begin each epoch with the sequence 0.",
+	},
+	{
+		Slug: SlugManyProducers, Kinds: []Kind{Conflict}, Title: "Too many producers",
+		Cause:  "The channel has 1,000 producers, and keeps what each has published.",
+		Remedy: "Use the ID of a producer that the channel has, with a higher epoch.",
+	},
+	{
+		Slug: SlugOrderConflict, Kinds: []Kind{Conflict}, Title: "Order isn't greater",
+		Cause:  "The publish has an order that isn't after the last one, compared byte by byte.",
+		Remedy: "Read what was published since, and publish with a greater order.",
 	},
 	{
 		Slug: SlugNoSubscriber, Kinds: []Kind{NotFound}, Title: "Subscriber not found",

@@ -79,7 +79,7 @@ var badCalls = map[string]string{
 	"query-unknown":        "GET " + servertest.At + "/messages?Max=1",
 	"query-twice":          "GET " + servertest.At + "/messages?max=1&max=2",
 	"query-escape":         "GET " + servertest.At + "/messages?max=%zz",
-	"query-where-none-is":  `POST /v1/channels/c/messages?wait=1 {"content":1}`,
+	"query-where-none-is":  `PUT /v1/channels/c/subscribers/s?wait=1`,
 	"subscribe-from":       `PUT ` + servertest.At + ` {"from":"now"}`,
 	"subscribe-from-ahead": `PUT /v1/channels/c/subscribers/new {"from":5}`,
 	"ack-no-handle":        "POST " + servertest.At + "/ack {}",

@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/oklog/ulid/v2"
 	"github.com/redis/rueidis"
 
 	"github.com/tidemark-dev/tidemark/channel"
@@ -55,8 +54,9 @@ func description(r redis.Reply) (channel.Description, error) {
 		return channel.Description{}, refusals.Error(r)
 	}
 	d := r.Decoder()
-	about := channel.Description{Position: channel.Position{Epoch: d.ULID(), Clock: clockOf(d)}}
-	about.TTL = time.Duration(d.Int64()) * time.Millisecond
+	about := channel.Description{Life: lifeOf(d)}
+	about.Clock = clockOf(d)
+	about.Remaining = time.Duration(d.Int64()) * time.Millisecond
 	if steps := d.Int64(); steps >= 0 {
 		about.Oldest, about.Live = about.Clock.Sub(uint64(steps)), uint64(steps)+1
 	}
@@ -84,9 +84,13 @@ func (s *Store) Positions(ctx context.Context, names []string) []channel.Positio
 		read := reads.client.DoMulti(ctx, reads.commands(pending)...)
 		return reads.decode(pending, read, func(i int, values []rueidis.RedisMessage, err error) error {
 			if refusal.Is(err, refusal.TryAgain) {
-				results[i].Position, err = singleReads{store: s, keys: s.keys(names[i])}.channelPosition(ctx)
+				var life channel.Life
+				life, err = singleReads{store: s, keys: s.keys(names[i])}.channelLife(ctx)
+				results[i].Position = life.Position
 			} else if err == nil {
-				results[i].Position, err = position(values)
+				var life channel.Life
+				life, err = lifeIn(values)
+				results[i].Position = life.Position
 			}
 			return err
 		})
@@ -95,23 +99,4 @@ func (s *Store) Positions(ctx context.Context, names []string) []channel.Positio
 		results[i].Err = err
 	}
 	return results
-}
-
-// position decodes the values of a channel's clock and epoch.
-func position(values []rueidis.RedisMessage) (channel.Position, error) {
-	var at channel.Position
-	text, err := values[0].ToString()
-	if err != nil {
-		return at, channel.ErrNoChannel
-	}
-	if at.Clock, err = clock.Parse(text); err != nil {
-		return at, damaged("clock", err)
-	}
-	if text, err = values[1].ToString(); err != nil {
-		return at, nil // created by the predecessor of this service: the zero epoch
-	}
-	if at.Epoch, err = ulid.ParseStrict(text); err != nil {
-		return at, damaged("epoch", err)
-	}
-	return at, nil
 }

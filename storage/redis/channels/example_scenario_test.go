@@ -95,7 +95,7 @@ func (e *example) publish(t *testing.T, id, content string, duplicate, differs b
 	published, err := e.Publish(t.Context(), channel.PublishRequest{Channel: e.name, Drafts: drafts, Policy: e.policy})
 	require.NoError(t, err)
 	require.Equal(t, []channel.Published{
-		{ID: id, Clock: 1, Duplicate: duplicate, Differs: differs, Begun: started},
+		{ID: id, Clock: 1, Duplicate: duplicate, Differs: differs, Begun: started, Epoch: published[0].Epoch},
 	}, published)
 }
 
@@ -188,7 +188,7 @@ func TestExampleKeysHaveTheTypesOfThePage(t *testing.T) {
 	e.publish(t, "<id>", "1", false, false)
 	var want []string
 	keys := KeysOf("", "ch")
-	rare := []string{keys.Label(), keys.Purged(), keys.Deleted()}
+	rare := []string{keys.Label(), keys.Purged(), keys.Deleted(), keys.Producers()}
 	for _, row := range rows(t) {
 		if row.Kind == "sharded pub/sub channel" || !strings.HasPrefix(row.Key, "c.{ch}.") ||
 			slices.Contains(rare, row.Key) {
@@ -206,7 +206,7 @@ func TestExampleKeysHaveTheTypesOfThePage(t *testing.T) {
 	_, err := e.ReceiptKeys(t.Context())
 	require.NoError(t, err)
 	require.Contains(t, e.Found(t), receiptKey(""))
-	require.Equal(t, -time.Millisecond, e.Life(t, "tidemark.receipt-key"), "it never ends")
+	require.Equal(t, -time.Millisecond, e.Lab.Life(t, "tidemark.receipt-key"), "it never ends")
 }
 
 // TestPredecessorsChannel uses a channel with the keys of the second table of DSPS's page: no epoch, no subs, a

@@ -68,8 +68,8 @@ func (s *Store) fetchNothing(ctx context.Context, r *channel.FetchRequest, mark 
 		return channel.Batch{}, false, nil
 	}
 	at := found.Clock
-	return channel.Batch{Epoch: found.Epoch, Mark: at, After: at, Through: at, Clock: at, Messages: []channel.Message{}},
-		true, nil
+	return channel.Batch{Epoch: found.Epoch, Mark: at, After: at, Through: at, Clock: at, Messages: []channel.Message{},
+		Closed: found.Closed}, true, nil
 }
 
 // FetchEach runs fetch.lua for all requests in one round trip. Its scripts read about firstRead bytes in all: larger
@@ -129,6 +129,9 @@ func (s *Store) fetchCall(r *channel.FetchRequest, least, first int) redis.Call 
 	}
 	args := append(appendReadArgs(append(make([]string, 0, 16), ch.MessagePrefix()), r, first), strconv.Itoa(least), from,
 		ch.Purged(), identify)
+	if r.Peek {
+		args[1] = "0"
+	}
 	if r.After == nil {
 		return redis.Call{Keys: ch.ForSubscriber(r.Subscriber), Args: args}
 	}
@@ -193,7 +196,9 @@ func (s *Store) batch(ctx context.Context, rep redis.Reply, keys Keys) (channel.
 		return channel.Batch{}, refusals.Error(rep)
 	}
 	d := rep.Decoder()
-	b := channel.Batch{Epoch: d.ULID(), Mark: clockOf(d), After: clockOf(d), Clock: clockOf(d), Through: clockOf(d),
+	life := lifeOf(d)
+	b := channel.Batch{Epoch: life.Epoch, Closed: life.Closed, Properties: life.Properties, First: life.First,
+		Mark: clockOf(d), After: clockOf(d), Clock: clockOf(d), Through: clockOf(d),
 		Expired: uint64(d.Int64()), Purged: uint64(d.Int64()), Lost: d.Int64() != 0, Messages: []channel.Message{}}
 	if last := d.List(); last.More() {
 		b.Last = channel.Message{ID: last.Text(), Clock: b.Through, Write: writeOf(last.Bytes())}

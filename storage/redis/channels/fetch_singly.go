@@ -5,7 +5,6 @@ import (
 	"errors"
 	"sort"
 
-	"github.com/oklog/ulid/v2"
 	"github.com/redis/rueidis"
 
 	"github.com/tidemark-dev/tidemark/channel"
@@ -99,9 +98,10 @@ func (f singleReads) read(ctx context.Context, r channel.FetchRequest) (channel.
 // beginning reads where a fetch begins to read, as fetch.lua does.
 func (f singleReads) beginning(ctx context.Context, r *channel.FetchRequest) (b channel.Batch, err error) {
 	if r.Tail != nil {
-		var at channel.Position
-		at, err = f.channelPosition(ctx)
-		b.Epoch, b.Clock = at.Epoch, at.Clock
+		var life channel.Life
+		life, err = f.channelLife(ctx)
+		setLife(&b, &life)
+		b.Clock = life.Clock
 	} else {
 		b, err = f.position(ctx, r.Subscriber)
 	}
@@ -159,9 +159,11 @@ func (f singleReads) tail(ctx context.Context, b *channel.Batch, r *channel.Fetc
 func (f singleReads) position(ctx context.Context, subscriber string) (channel.Batch, error) {
 	var b channel.Batch
 	var err error
-	if b.Epoch, err = f.epoch(ctx); err != nil {
+	life, err := f.life(ctx)
+	if err != nil {
 		return b, err
 	}
+	setLife(&b, &life)
 	mark, marked, err := f.clockAt(ctx, f.keys.Mark(subscriber))
 	if err != nil {
 		return b, err
@@ -231,11 +233,15 @@ func (f singleReads) expiry(ctx context.Context, key string) (at, now int64, err
 	return at, at - ttl, errors.Join(err, failed)
 }
 
-// channelPosition reads the channel's epoch and clock. Errors: ErrNoChannel.
-func (f singleReads) channelPosition(ctx context.Context) (channel.Position, error) {
-	var at channel.Position
-	var err error
-	if at.Epoch, err = f.epoch(ctx); err != nil {
+// setLife sets what a batch has of the channel's life, but for its clock.
+func setLife(b *channel.Batch, life *channel.Life) {
+	b.Epoch, b.Closed, b.Properties, b.First = life.Epoch, life.Closed, life.Properties, life.First
+}
+
+// channelLife reads the channel's life, the epoch first. Errors: ErrNoChannel.
+func (f singleReads) channelLife(ctx context.Context) (channel.Life, error) {
+	at, err := f.life(ctx)
+	if err != nil {
 		return at, err
 	}
 	exists := false
@@ -245,17 +251,18 @@ func (f singleReads) channelPosition(ctx context.Context) (channel.Position, err
 	return at, err
 }
 
-// epoch is zero for a channel that the predecessor of this service created.
-func (f singleReads) epoch(ctx context.Context) (ulid.ULID, error) {
+// life reads the channel's life without its clock. The epoch is zero for a channel that the predecessor of this service
+// created.
+func (f singleReads) life(ctx context.Context) (channel.Life, error) {
 	text, err := f.get(ctx, f.keys.Epoch())
 	if err != nil || text == nil {
-		return ulid.ULID{}, err
+		return channel.Life{}, err
 	}
-	epoch, err := ulid.ParseStrict(string(text))
+	life, err := parseLife(string(text))
 	if err != nil {
-		return epoch, damaged("epoch", err)
+		return life, damaged("epoch", err)
 	}
-	return epoch, nil
+	return life, nil
 }
 
 // clockAt reads a clock; ok is false if the key does not exist.

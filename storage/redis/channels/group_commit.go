@@ -6,7 +6,6 @@ import (
 
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/internal/tracing"
-	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/group"
 )
 
@@ -19,8 +18,8 @@ import (
 // A call that fails is not repeated: each of its publishes goes on alone, as if its own first attempt had failed. So a
 // duplicate is answered also while the slot is half moved and Redis refuses the new messages in the same call.
 //
-// Batches, which are one call already, messages for one life of a channel, and publishes that wait for replicas don't
-// share calls.
+// Batches, which are one call already, messages for one life of a channel, and publishes that wait for replicas, close
+// the channel or have an order don't share calls.
 
 // Limits of a call of a group, for which Redis needs about three milliseconds.
 const (
@@ -39,7 +38,8 @@ type terms struct {
 
 // sharable reports whether a publish can share a call.
 func sharable(r *channel.PublishRequest) bool {
-	return len(r.Drafts) == 1 && r.Policy.Replicas == 0 && r.Epoch.IsZero() && r.Subscriber == ""
+	return len(r.Drafts) == 1 && r.Policy.Replicas == 0 && r.Epoch.IsZero() && r.Subscriber == "" && !r.Close &&
+		r.Order == ""
 }
 
 func termsOf(r *channel.PublishRequest) terms {
@@ -48,8 +48,8 @@ func termsOf(r *channel.PublishRequest) terms {
 }
 
 // newGroupCommit returns the group of publishes that share calls, with a number of calls for a channel in progress.
-func (s *Store) newGroupCommit(calls int) *group.Group[terms, message, redis.Reply] {
-	return group.New(group.Options[terms, message, redis.Reply]{
+func (s *Store) newGroupCommit(calls int) *group.Group[terms, message, reply] {
+	return group.New(group.Options[terms, message, reply]{
 		Run: s.commitGroup, Calls: calls, Size: message.size, Items: groupMessages, Bytes: groupBytes,
 		Limit: s.conn.Timeout(),
 	})
@@ -60,11 +60,18 @@ func (m message) size() int { return len(m.head) + len(m.id) + 100 }
 
 // commitGroup publishes messages, each as a publish of its own, and returns the reply to each. Callers may have left
 // meanwhile, and use the memory of their contents for something else.
-func (s *Store) commitGroup(ctx context.Context, t terms, messages []message) ([]redis.Reply, time.Duration, error) {
+func (s *Store) commitGroup(ctx context.Context, t terms, messages []message) ([]reply, time.Duration, error) {
+	var o options
+	for i := range messages {
+		if messages[i].producer.ID != "" {
+			o.Producers = producersOf(messages)
+			break
+		}
+	}
 	keys, args := s.publishCall(&channel.PublishRequest{
 		Channel: t.channel, Existing: t.existing,
 		Policy: channel.Policy{TTL: t.ttl, MaxMessages: t.maxMessages, Plain: t.plain},
-	}, messages, true)
+	}, messages, true, &o)
 	ctx, span := tracing.Shared(ctx, "redis publish together", len(messages),
 		func(i int) string { return messages[i].trace })
 	defer span.End()
@@ -72,12 +79,9 @@ func (s *Store) commitGroup(ctx context.Context, t terms, messages []message) ([
 	if err != nil {
 		return nil, 0, err
 	}
-	replies := make([]redis.Reply, len(messages))
+	replies := make([]reply, len(messages))
 	for i := range replies {
-		replies[i] = all.Slice(2*i, 2*i+2)
-		if i > 0 && all.Status == statusCreated {
-			replies[i].Status = redis.OK
-		}
+		replies[i] = reply{all, i, len(messages)}
 	}
 	return replies, 0, nil
 }

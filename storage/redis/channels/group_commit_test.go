@@ -195,12 +195,12 @@ func TestSharedCallMakesTheChannel(t *testing.T) {
 	t.Parallel()
 	s, _ := openStandalone(t)
 	replies, _, err := s.commitGroup(t.Context(), terms{channel: "x", ttl: time.Hour},
-		messagesOf(drafted("a", "b")))
+		messagesOf(&channel.PublishRequest{Drafts: drafted("a", "b")}))
 	require.NoError(t, err)
 	for i, id := range []string{"a", "b"} {
-		published, err := decodePublished(replies[i], drafted(id))
+		published, err := decodePublished(replies[i], drafted(id), nil)
 		require.NoError(t, err)
-		want := channel.Published{ID: id, Clock: clock.Clock(i + 1), Begun: i == 0}
+		want := channel.Published{ID: id, Clock: clock.Clock(i + 1), Begun: i == 0, Epoch: published[0].Epoch}
 		require.Equal(t, []channel.Published{want}, published)
 	}
 }

@@ -69,6 +69,9 @@ func (k Keys) Label() string { return k.base + ".label" }
 // Purged holds the clocks of the oldest and of the latest message that was purged.
 func (k Keys) Purged() string { return k.base + ".purged" }
 
+// Producers holds the last publishes of producers, and the last order. Scripts make it from that of the clock.
+func (k Keys) Producers() string { return k.base + ".producers" }
+
 // Deleted holds the clock at which an earlier life of the channel was deleted.
 func (k Keys) Deleted() string { return k.with(longestSuffix, "") }
 

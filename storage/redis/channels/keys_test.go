@@ -18,7 +18,7 @@ func made(prefix string) map[string]string {
 	k := KeysOf(prefix, "ch")
 	return map[string]string{
 		"Clock": k.Clock(), "Epoch": k.Epoch(), "Subscribers": k.Subscribers(), "Label": k.Label(),
-		"Purged": k.Purged(), "Deleted": k.Deleted(),
+		"Purged": k.Purged(), "Deleted": k.Deleted(), "Producers": k.Producers(),
 		"Mark": k.Mark("<subscriber>"), "Message": strings.Replace(k.Message(7), "7", "<clock>", 1),
 		"MessageID": k.MessageID("<id>"), "Topic": k.Topic(), "receiptKey": receiptKey(prefix),
 		"receiptTopic":      receiptTopic(prefix),
@@ -48,6 +48,7 @@ func TestPage(t *testing.T) {
 		// Arguments from which a script makes keys that it can't declare.
 		"message_prefix": {"c.{ch}.m.<clock>"}, "mark_prefix": {"c.{ch}.r.<subscriber>"}, "topic": {"c.{ch}"},
 		"configurations": {"tidemark.configurations"},
+		"options":        {"c.{ch}.producers"}, "producers": {"c.{ch}.producers"},
 	}, "position", "life", "listen", "start", "compare", "poll", "list")
 }
 

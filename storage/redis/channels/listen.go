@@ -50,7 +50,7 @@ var errNotification = errors.New("not a notification")
 
 // parseNotification parses "<epoch> <clock> <envelope>", "<epoch> <clock>" for a message that is too large for its
 // notification, "<epoch> <clock> !<subscriber>" for a subscriber that was removed, "<epoch> <clock> @<subscriber>" for
-// one whose mark was set, or "<epoch> <clock> #" if the channel was deleted.
+// one whose mark was set, "<epoch> <clock> #" if the channel was deleted, or "<epoch> <clock> $" if it was closed.
 func parseNotification(text string) (channel.Event, error) {
 	epochText, rest, _ := strings.Cut(text, " ")
 	clockText, body, _ := strings.Cut(rest, " ")
@@ -74,6 +74,9 @@ func parseNotification(text string) (channel.Event, error) {
 		return event, nil
 	case body == "#":
 		event.Kind = channel.EventDeleted
+		return event, nil
+	case body == "$":
+		event.Kind, event.Closed = channel.EventClosed, true
 		return event, nil
 	}
 	m, err := parseEnvelope([]byte(body), at)

@@ -57,7 +57,7 @@ func (s *Store) Delete(ctx context.Context, r channel.DeleteRequest) error {
 	}
 	rep, err := s.conn.Run(ctx, deleteScript, []string{ch.Clock(), ch.Epoch(), ch.Subscribers(), ch.Label()}, []string{
 		ch.MessagePrefix(), ch.MarkPrefix(), strconv.Itoa(r.Policy.MaxMessages), ttlMillis(r.Policy), ch.Purged(),
-		ch.Deleted(), ch.Topic(), life,
+		ch.Deleted(), ch.Topic(), life, ch.Producers(),
 	})
 	if err != nil {
 		return err

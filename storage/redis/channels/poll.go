@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/oklog/ulid/v2"
 	"github.com/redis/rueidis"
 
 	"github.com/tidemark-dev/tidemark/channel"
@@ -125,7 +124,7 @@ func (p *polling) decode(ctx context.Context) func(int, []rueidis.RedisMessage, 
 // positionSingly reads a position key by key.
 func (s *Store) positionSingly(ctx context.Context, r *channel.FetchRequest, to *channel.PollResult) error {
 	b, err := singleReads{store: s, keys: s.keys(r.Channel)}.position(ctx, r.Subscriber)
-	to.Position, to.Mark = channel.Position{Epoch: b.Epoch, Clock: b.Clock}, b.Mark
+	to.Position, to.Mark = channel.Position{Epoch: b.Epoch, Clock: b.Clock, Closed: b.Closed}, b.Mark
 	return err
 }
 
@@ -172,12 +171,15 @@ func decodePosition(values []rueidis.RedisMessage, name string, r *channel.PollR
 	}
 	if len(values) > 2 && !values[2].IsNil() {
 		text, err := values[2].ToString()
+		var life channel.Life
 		if err == nil {
-			r.Epoch, err = ulid.ParseStrict(text)
+			life, err = parseLife(text)
 		}
 		if err != nil {
 			return damaged("epoch of "+name, err)
 		}
+		r.Epoch, r.Closed = life.Epoch, life.Closed
+		r.Due = r.Due || life.TTL > 0
 	}
 	return nil
 }
@@ -187,12 +189,11 @@ func decodePosition(values []rueidis.RedisMessage, name string, r *channel.PollR
 func (p *polling) decodeTTL(i int, asked time.Time, read rueidis.RedisResult) {
 	ms, err := read.AsInt64()
 	if err != nil || ms == -1 { // the predecessor's marks have no TTL
-		p.results[i].Due = false
 		return
 	}
 	remaining := time.Duration(ms) * time.Millisecond
 	p.store.ttls.set(p.mark(i), asked, remaining)
-	p.results[i].Due = remaining < leastLife(&p.requests[i].FetchRequest)
+	p.results[i].Due = p.results[i].Due || remaining < leastLife(&p.requests[i].FetchRequest)
 }
 
 // compare compares a receipt that the client had before with the channel's history. A message that is gone, or can't be

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/clock"
 	"github.com/tidemark-dev/tidemark/internal/id"
 	"github.com/tidemark-dev/tidemark/internal/tracing"
 	"github.com/tidemark-dev/tidemark/receipt"
@@ -25,10 +26,10 @@ var publishScript = lua.Must("channels/publish")
 // that may pass, the publish is tried again alone, as other writes. If an attempt may have published the messages
 // although it failed, recognizeOwn looks at the duplicates that the next one finds.
 func (s *Store) Publish(ctx context.Context, r channel.PublishRequest) ([]channel.Published, error) {
-	messages := messagesOf(r.Drafts)
-	var first func(context.Context) (redis.Reply, error)
+	messages := messagesOf(&r)
+	var first func(context.Context) (reply, error)
 	if sharable(&r) {
-		first = func(ctx context.Context) (redis.Reply, error) {
+		first = func(ctx context.Context) (reply, error) {
 			return s.groupCommit.Do(ctx, termsOf(&r), messages[0])
 		}
 	}
@@ -41,7 +42,7 @@ func (s *Store) BeginPublish(ctx context.Context, r channel.PublishRequest,
 	if !sharable(&r) || tracing.Recorded(ctx) {
 		return false
 	}
-	p := &begun{store: s, ctx: ctx, r: r, messages: messagesOf(r.Drafts), done: done,
+	p := &begun{store: s, ctx: ctx, r: r, messages: messagesOf(&r), done: done,
 		until: time.Now().Add(s.conn.Timeout())}
 	p.r.Drafts = []channel.Draft{{ID: r.Drafts[0].ID, ContentType: r.Drafts[0].ContentType, Trace: r.Drafts[0].Trace}}
 	return s.groupCommit.Begin(termsOf(&r), p.messages[0], p.end) == nil
@@ -58,16 +59,16 @@ type begun struct {
 }
 
 // end ends the publish after the shared call.
-func (p *begun) end(rep redis.Reply, err error) {
-	if err == nil && isPublished(rep) {
-		p.done(decodePublished(rep, p.r.Drafts))
+func (p *begun) end(rep reply, err error) {
+	if err == nil && isPublished(rep.Reply) {
+		p.done(decodePublished(rep, p.r.Drafts, p.r.Producer))
 		return
 	}
 	go p.again(rep, err)
 }
 
 // again goes on after a first attempt that failed.
-func (p *begun) again(rep redis.Reply, err error) {
+func (p *begun) again(rep reply, err error) {
 	ctx, cancel := context.WithDeadline(p.ctx, p.until)
 	defer cancel()
 	defer func() {
@@ -76,22 +77,26 @@ func (p *begun) again(rep redis.Reply, err error) {
 		}
 	}()
 	p.r.Drafts[0].Content = p.messages[0].content()
-	p.done(p.store.publish(ctx, &p.r, p.messages, func(context.Context) (redis.Reply, error) { return rep, err }))
+	p.done(p.store.publish(ctx, &p.r, p.messages, func(context.Context) (reply, error) { return rep, err }))
 }
 
 // tryPublish makes one attempt.
-func (s *Store) tryPublish(ctx context.Context, r *channel.PublishRequest, messages []message) (redis.Reply, error) {
+func (s *Store) tryPublish(ctx context.Context, r *channel.PublishRequest, messages []message) (rep reply, err error) {
+	o := optionsOf(r)
+	rep.of = len(messages)
 	if r.Policy.Replicas > 0 {
-		return s.tryReplicated(ctx, r, messages)
+		rep.Reply, err = s.tryReplicated(ctx, r, messages, &o)
+		return rep, err
 	}
-	keys, args := s.publishCall(r, messages, len(messages) == 1)
-	return s.conn.Try(ctx, publishScript, keys, args)
+	keys, args := s.publishCall(r, messages, len(messages) == 1, &o)
+	rep.Reply, err = s.conn.Try(ctx, publishScript, keys, args)
+	return rep, err
 }
 
 // publish publishes messages by attempts, the first of which is another one if first isn't nil.
 func (s *Store) publish(ctx context.Context, r *channel.PublishRequest, messages []message,
-	first func(context.Context) (redis.Reply, error)) ([]channel.Published, error) {
-	var rep redis.Reply
+	first func(context.Context) (reply, error)) ([]channel.Published, error) {
+	var rep reply
 	var attempts [][]message // whose writes may have been made although they failed
 	until, again := time.Now().Add(s.conn.Timeout()), false
 	err := s.conn.Retry(ctx, publishScript.Name(), func(ctx context.Context) (err error) {
@@ -101,12 +106,12 @@ func (s *Store) publish(ctx context.Context, r *channel.PublishRequest, messages
 			first = nil
 		default:
 			if again {
-				messages = messagesOf(r.Drafts) // each attempt is other writes
+				messages = messagesOf(r) // each attempt is other writes
 			}
 			rep, err = s.tryPublish(ctx, r, messages)
 		}
 		again = true
-		if err != nil && (redis.ReplyLost(err) || isPublished(rep)) {
+		if err != nil && (redis.ReplyLost(err) || isPublished(rep.Reply)) {
 			attempts = append(attempts, messages)
 		}
 		return err
@@ -114,7 +119,7 @@ func (s *Store) publish(ctx context.Context, r *channel.PublishRequest, messages
 	if err != nil {
 		return nil, err
 	}
-	published, err := decodePublished(rep, r.Drafts)
+	published, err := decodePublished(rep, r.Drafts, r.Producer)
 	if err == nil && len(attempts) > 0 {
 		ctx, cancel := context.WithDeadline(ctx, until)
 		defer cancel()
@@ -155,7 +160,8 @@ func (s *Store) publishTogether(ctx context.Context, requests []channel.PublishR
 		calls, errs := make([]redis.Call, len(some)), make([]error, len(some))
 		for n, at := range some {
 			r := &requests[which[at]]
-			calls[n].Keys, calls[n].Args = s.publishCall(r, messagesOf(r.Drafts), len(r.Drafts) == 1)
+			o := optionsOf(r)
+			calls[n].Keys, calls[n].Args = s.publishCall(r, messagesOf(r), len(r.Drafts) == 1, &o)
 		}
 		for n, answer := range s.conn.TryEach(ctx, publishScript, calls) {
 			answers[which[some[n]]], errs[n] = answer.Reply, answer.Err
@@ -164,7 +170,7 @@ func (s *Store) publishTogether(ctx context.Context, requests []channel.PublishR
 	})
 	for n, i := range which {
 		if results[i].Err = errs[n]; errs[n] == nil {
-			results[i].Published, results[i].Err = decodePublished(answers[i], requests[i].Drafts)
+			results[i].Published, results[i].Err = decodePublished(reply{Reply: answers[i], of: len(requests[i].Drafts)}, requests[i].Drafts, requests[i].Producer)
 		}
 	}
 }
@@ -172,22 +178,55 @@ func (s *Store) publishTogether(ctx context.Context, requests []channel.PublishR
 // isPublished reports whether publish.lua has published the messages, or found them.
 func isPublished(r redis.Reply) bool { return r.Status == redis.OK || r.Status == statusCreated }
 
-// decodePublished decodes the reply of publish.lua.
-func decodePublished(r redis.Reply, drafts []channel.Draft) ([]channel.Published, error) {
-	if !isPublished(r) {
-		return nil, refusals.Error(r)
+// reply is the reply of publish.lua to a call, of which a publish has the results from an index on.
+type reply struct {
+	redis.Reply
+	index, of int // of the results
+}
+
+// decodePublished decodes the results of a publish, whose producer may be nil.
+func decodePublished(r reply, drafts []channel.Draft, by *channel.Producer) ([]channel.Published, error) {
+	if !isPublished(r.Reply) {
+		return nil, refusals.Error(r.Reply)
 	}
 	d := r.Decoder()
+	life := lifeOf(d)
+	if d.Len() != 2*r.of {
+		d.Fail(fmt.Errorf("%d values of %d results", d.Len(), r.of))
+	}
+	d.Take(2 * r.index)
 	published := make([]channel.Published, len(drafts))
 	for i, draft := range drafts {
-		at, duplicate := clockOf(d), d.Int64()
-		published[i] = channel.Published{
-			ID: draft.ID, Clock: at, Duplicate: duplicate != 0, Differs: duplicate == 2,
-			Begun: i == 0 && r.Status == statusCreated,
+		p := channel.Published{ID: draft.ID, Epoch: life.Epoch,
+			Begun: r.index+i == 0 && r.Status == statusCreated}
+		at, result := d.Text(), d.Text()
+		if d.Err() != nil {
+			break
 		}
+		at, sequence, repeated := strings.Cut(at, " ")
+		var err error
+		if p.Clock, err = clock.Parse(at); err != nil {
+			d.Fail(err)
+			break
+		}
+		switch result {
+		case "0":
+		case "1", "2":
+			p.Duplicate, p.Differs = true, result == "2"
+		default:
+			return nil, refused(&life, int64(p.Clock), result)
+		}
+		if by != nil {
+			p.Sequence = by.Sequence
+		}
+		if repeated {
+			p.Sequence, err = strconv.ParseInt(sequence, 10, 64)
+			d.Fail(err)
+		}
+		published[i] = p
 	}
-	if err := d.End(); err != nil {
-		return nil, err
+	if d.Err() != nil {
+		return nil, d.Err()
 	}
 	return published, nil
 }
@@ -196,7 +235,8 @@ func decodePublished(r redis.Reply, drafts []channel.Draft) ([]channel.Published
 type message struct {
 	id, head string
 	write    receipt.Write
-	trace    string // of its draft
+	trace    string      // of its draft
+	producer producerArg // of its publish
 }
 
 // content returns a copy of the content of the message's draft. IDs have no quotes.
@@ -205,20 +245,31 @@ func (m message) content() []byte {
 	return []byte(content)
 }
 
-// messagesOf returns the messages of drafts for one attempt to publish them. They share no memory with the drafts'
+// messagesOf returns the messages of a request for one attempt to publish them. They share no memory with the drafts'
 // contents.
-func messagesOf(drafts []channel.Draft) []message {
-	messages := make([]message, len(drafts))
-	for i, draft := range drafts {
+func messagesOf(r *channel.PublishRequest) []message {
+	messages := make([]message, len(r.Drafts))
+	for i, draft := range r.Drafts {
 		write := receipt.NewWrite()
-		messages[i] = message{id: draft.ID, head: head(draft, write), write: write, trace: draft.Trace}
+		messages[i] = message{id: draft.ID, head: head(draft, write), write: write, trace: draft.Trace,
+			producer: producerOf(r.Producer)}
 	}
 	return messages
 }
 
+// producersOf returns the producers of separate messages.
+func producersOf(messages []message) []producerArg {
+	producers := make([]producerArg, len(messages))
+	for i := range messages {
+		producers[i] = messages[i].producer
+	}
+	return producers
+}
+
 // publishCall returns the keys and the arguments of publish.lua for a request, except its drafts, and messages. With
 // separate, each message is a publish of its own.
-func (s *Store) publishCall(r *channel.PublishRequest, messages []message, separate bool) (keys, args []string) {
+func (s *Store) publishCall(r *channel.PublishRequest, messages []message, separate bool, o *options) (
+	keys, args []string) {
 	names := 0
 	for _, m := range messages {
 		names += len(m.id)
@@ -238,9 +289,9 @@ func (s *Store) publishCall(r *channel.PublishRequest, messages []message, separ
 	if separate {
 		each = "1"
 	}
-	args = append(make([]string, 0, 12+len(messages)),
+	args = append(make([]string, 0, 13+len(messages)),
 		ch.MessagePrefix(), ch.MarkPrefix(), r.Subscriber, ttlMillis(r.Policy), newEpoch, lastEpoch,
-		strconv.Itoa(r.Policy.MaxMessages), ch.Topic(), strconv.Itoa(s.notifyBytes), plain, each, ch.Deleted())
+		strconv.Itoa(r.Policy.MaxMessages), ch.Topic(), strconv.Itoa(s.notifyBytes), plain, each, ch.Deleted(), o.text())
 	for _, m := range messages {
 		keys = append(keys, ch.MessageID(m.id))
 		args = append(args, m.head)
@@ -252,16 +303,19 @@ func ttlMillis(p channel.Policy) string { return redis.Milliseconds(p.TTL) }
 
 // tryReplicated publishes once and returns when as many replicas as the policy requires have confirmed it. A repeat
 // finds the dedup records and waits again. It can return the script's reply together with an error.
-func (s *Store) tryReplicated(ctx context.Context, publish *channel.PublishRequest, messages []message) (redis.Reply,
-	error) {
+func (s *Store) tryReplicated(ctx context.Context, publish *channel.PublishRequest, messages []message,
+	o *options) (redis.Reply, error) {
 	var r redis.Reply
-	keys, args := s.publishCall(publish, messages, len(messages) == 1)
+	keys, args := s.publishCall(publish, messages, len(messages) == 1, o)
 	err := s.conn.Session(ctx, keys[0], func(own *redis.Session) (err error) {
 		if r, err = own.Run(ctx, publishScript, keys, args); err != nil || !isPublished(r) {
 			return err
 		}
-		last := s.keys(publish.Channel).MessageID(messages[len(messages)-1].id)
-		return own.Confirm(ctx, publish.Policy.Replicas, touch(own.B(), last, r)...)
+		var again []rueidis.Completed
+		if len(messages) > 0 {
+			again = touch(own.B(), s.keys(publish.Channel).MessageID(messages[len(messages)-1].id), r)
+		}
+		return own.Confirm(ctx, publish.Policy.Replicas, again...)
 	})
 	return r, err
 }
@@ -269,12 +323,15 @@ func (s *Store) tryReplicated(ctx context.Context, publish *channel.PublishReque
 // touch returns a command that rewrites the last message's dedup record unchanged. If all messages were duplicates, the
 // session has written nothing, and WAIT would return at once.
 func touch(b rueidis.Builder, record string, r redis.Reply) []rueidis.Completed {
-	last := ""
-	for d := r.Decoder(); d.More(); d.Int64() {
-		last = d.Text()
+	d := r.Decoder()
+	d.Text() // the life
+	last, result := "", ""
+	for d.More() {
+		last, result = d.Text(), d.Text()
 	}
-	if last == "" {
+	at, _, _ := strings.Cut(last, " ")
+	if d.Err() != nil || refusalsOfPublish[result] != nil {
 		return nil
 	}
-	return []rueidis.Completed{b.Set().Key(record).Value(last).Xx().Keepttl().Build()}
+	return []rueidis.Completed{b.Set().Key(record).Value(at).Xx().Keepttl().Build()}
 }

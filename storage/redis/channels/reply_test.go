@@ -15,7 +15,8 @@ func TestReplies(t *testing.T) {
 	t.Parallel()
 	epoch := "'" + "01ARZ3NDEKTSV4RRFFQ69G5FAV" + "'"
 	right := map[string][]string{
-		"publish":     {`{'OK', '1', 0, '-9007199254740991', 1}`},
+		"publish": {`{'OK', ` + epoch + `, '1', '0', '-9007199254740991', '1'}`,
+			`{'OK', '01ARZ3NDEKTSV4RRFFQ69G5FAV {"closed":true,"ttl":1000}', '1', '2', '5 7', '1'}`},
 		"subscribe":   {`{'CREATED', ` + epoch + `, '0'}`, `{'EXISTS', ` + epoch + `, '-5'}`},
 		"unsubscribe": {`{'OK'}`, `{'NO_SUBSCRIBER'}`},
 		"ack":         {`{'OK'}`, `{'STALE'}`},
@@ -33,10 +34,12 @@ func TestReplies(t *testing.T) {
 	wrong := map[string][]string{
 		"publish": {
 			`{'OK', ` + epoch + `, '0', '0', '5', '5', '5', 'x', {}}`,
-			`{'OK'}`, `{'OK', '1', 0}`, `{'OK', '1', 0, '2'}`, `{'OK', '1', 0, '2', 0, 0}`, `{'OK', '1', 0, '2', 'x'}`,
-			`{'OK', 'x', 0, '2', 0}`, `{'OK', '1', {}, '2', 0}`, `{'OK', 1, 0, '2', 0}`,
-			`{'OK', '9007199254740992', 0, '2', 0}`,
-			`{'OK', false, 0, '2', 0}`, `{'STALE', '1', 0, '2', 0}`, `{'CREATED'}`,
+			`{'OK'}`, `{'OK', ` + epoch + `, '1', '0'}`, `{'OK', ` + epoch + `, '1', '0', '2'}`,
+			`{'OK', ` + epoch + `, '1', '0', '2', '0', '0'}`, `{'OK', ` + epoch + `, '1', '0', '2', 'x'}`,
+			`{'OK', ` + epoch + `, 'x', '0', '2', '0'}`, `{'OK', ` + epoch + `, '1', {}, '2', '0'}`,
+			`{'OK', ` + epoch + `, 1, '0', '2', '0'}`, `{'OK', ` + epoch + `, '9007199254740992', '0', '2', '0'}`,
+			`{'OK', ` + epoch + `, false, '0', '2', '0'}`, `{'STALE', ` + epoch + `, '1', '0', '2', '0'}`, `{'CREATED'}`,
+			`{'OK', 'x', '1', '0', '2', '0'}`, `{'OK', '01ARZ3NDEKTSV4RRFFQ69G5FAV x', '1', '0', '2', '0'}`,
 		},
 		"subscribe": {
 			`{'CREATED'}`, `{'CREATED', ` + epoch + `}`, `{'CREATED', ` + epoch + `, '0', ''}`,
@@ -71,7 +74,7 @@ func TestReplies(t *testing.T) {
 	storetest.RequireDecoded(t, map[string]func(redis.Reply) error{
 		"publish": func(r redis.Reply) error {
 			return storagetest.ErrorOf(
-				decodePublished(r, make([]channel.Draft, 2)))
+				decodePublished(reply{Reply: r, of: 2}, make([]channel.Draft, 2), nil))
 		},
 		"subscribe":   func(r redis.Reply) error { return storagetest.ErrorOf(subscription(r)) },
 		"unsubscribe": func(r redis.Reply) error { return refusals.Check(r, redis.OK, statusNoSubscriber) },

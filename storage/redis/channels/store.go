@@ -16,7 +16,7 @@ type Store struct {
 	conn        *redis.Conn
 	notifyBytes int
 	ttls        *ttlCache
-	groupCommit *group.Group[terms, message, redis.Reply]
+	groupCommit *group.Group[terms, message, reply]
 	listened    sync.Map               // positionKeys by channel, while it is listened to
 	keyChanges  *prometheus.CounterVec // of receipt keys; nil: not counted
 }

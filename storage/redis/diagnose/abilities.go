@@ -43,7 +43,7 @@ var uses = []use{
 	{Scripts, "", "eval evalsha time"},
 	{Notifications, "", "spublish ssubscribe sunsubscribe"},
 	{Channels, "", "get getrange mget set del exists strlen pttl pexpire pexpireat pexpiretime " +
-		"sadd srem scard spop srandmember sscan hset hdel hgetall hlen"},
+		"sadd srem scard spop srandmember sscan hset hdel hmget hgetall hlen"},
 	{State, "", "info"},
 	{Nodes, "", "cluster|shards cluster|slots"},
 	{Keys, "API keys made at run time, revocations and quotas don't work",

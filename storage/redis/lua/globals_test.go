@@ -121,7 +121,7 @@ func (r *bytecode) constant() string {
 
 // provided are the globals that scripts may use: those of Redis and of Lua.
 var provided = []string{
-	"KEYS", "ARGV", "redis", "string", "math", "table", "tonumber", "type", "ipairs", "pairs", "unpack", "pcall", "error",
+	"KEYS", "ARGV", "redis", "string", "math", "table", "tonumber", "tostring", "next", "type", "ipairs", "pairs", "unpack", "pcall", "error", "cjson",
 }
 
 func TestScriptsUseNoOtherGlobals(t *testing.T) {

@@ -67,7 +67,9 @@ func (l *Lookup) Owner(ctx context.Context, ticketID string) (owner matchmaking.
 			return matchmaking.ErrNoTicket
 		}
 		d := redis.NewDecoder("life", found)
-		owner = matchmaking.Owner{Epoch: d.ULID(), Queue: d.Text()}
+		epoch, err := channels.ParseEpoch(d.Text())
+		d.Fail(err)
+		owner = matchmaking.Owner{Epoch: epoch, Queue: d.Text()}
 		return d.End()
 	})
 	return owner, err

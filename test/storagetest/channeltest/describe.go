@@ -41,12 +41,12 @@ func describeVanished(s *testChannel) {
 func describeLife(s *testChannel) {
 	s.Publish("a")
 	d := s.Describe()
-	require.Greater(s.T, d.TTL, ttl*95/100)
-	require.LessOrEqual(s.T, d.TTL, ttl)
+	require.Greater(s.T, d.Remaining, ttl*95/100)
+	require.LessOrEqual(s.T, d.Remaining, ttl)
 	s.SetLife(ttl/2, channelClock, epoch)
 	d = s.Describe()
-	require.Greater(s.T, d.TTL, ttl/4)
-	require.LessOrEqual(s.T, d.TTL, ttl/2)
+	require.Greater(s.T, d.Remaining, ttl/4)
+	require.LessOrEqual(s.T, d.Remaining, ttl/2)
 }
 
 // names returns n names of subscribers.

@@ -120,7 +120,7 @@ func eachAlone(s *testChannel) {
 			continue
 		}
 		require.NoError(s.T, r.Err)
-		require.Equal(s.T, []channel.Published{{ID: "b", Clock: 2}}, r.Published)
+		require.Equal(s.T, []channel.Published{{ID: "b", Clock: 2}}, withoutEpochs(r.Published))
 		at.Reads("s", 0, "a", "b")
 	}
 	require.Empty(s.T, s.Store.PublishEach(s.Ctx(), nil))

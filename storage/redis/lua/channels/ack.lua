@@ -26,8 +26,8 @@ local ends = ARGV[5]
 local ttl_ms, max_messages = tonumber(ARGV[6]), tonumber(ARGV[7])
 
 receipt.ends = ends
-local status = ack.apply(keys, receipt, max_messages, ttl_ms)
+local status, _, _, properties = ack.apply(keys, receipt, max_messages, ttl_ms, 0)
 if status == 'STALE' then
-  redis.call('PEXPIREAT', keys.mark, channel.extend_mark(keys, ttl_ms))
+  redis.call('PEXPIREAT', keys.mark, channel.extend_mark(keys, properties, channel.ttl(properties, ttl_ms)))
 end
 return {status}

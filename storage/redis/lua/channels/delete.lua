@@ -16,6 +16,7 @@
 -- ARGV[6] deleted         string  key of the clock at which the channel was deleted
 -- ARGV[7] topic           string  sharded pub/sub channel of the notifications
 -- ARGV[8] life            ULID    the life of the channel to delete; "": any, if its clock or its epoch is damaged
+-- ARGV[9] producers       string  the key of the channel's producers
 --
 -- Returns {"OK"}, {"NO_CHANNEL"}, {"OTHER_LIFE"} if the channel is in another life, {"AGAIN"} if the call has to be
 -- repeated, or {"MOVING"} if the slot is half moved.
@@ -23,6 +24,7 @@
 local clock_key, epoch_key, subs_key, label_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local message_prefix, mark_prefix, max_messages = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local ttl_ms, purged_key, deleted_key, topic, life = tonumber(ARGV[4]), ARGV[5], ARGV[6], ARGV[7], ARGV[8]
+local producers_key = ARGV[9]
 
 local clock, damaged, epoch = channel.stored(clock_key, epoch_key)
 if damaged then
@@ -58,6 +60,6 @@ if clock then
   ends = math.max(ends, now + ttl_ms, redis.call('PEXPIRETIME', deleted_key))
   redis.call('SET', deleted_key, clocks.show(clock), 'PXAT', clocks.show(ends))
 end
-redis.call('DEL', clock_key, epoch_key, label_key, purged_key)
+redis.call('DEL', clock_key, epoch_key, label_key, purged_key, producers_key)
 redis.call('SPUBLISH', topic, epoch .. ' ' .. clocks.show(clock or 0) .. ' #')
 return {'OK'}

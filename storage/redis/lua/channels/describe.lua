@@ -11,15 +11,16 @@
 -- ARGV[4] cursor          string  where the page begins: of the page before it, "0" for the first
 -- ARGV[5] limit           int     subscribers on the page, about
 --
--- Returns {"OK", epoch, clock, ttl_ms, steps, names, cursor, {name, mark, name, mark, …}} with the steps from the clock
--- back to the oldest message alive (-1 if there is none), the number of names in the subs, and the cursor of the next
--- page ("0" if there is none); {"NO_CHANNEL"}, or {"MOVING"} if the slot is half moved.
+-- Returns {"OK", life, clock, ttl_ms, steps, names, cursor, {name, mark, name, mark, …}} with the value of the epoch's
+-- key, the steps from the clock back to the oldest message alive (-1 if there is none), the number of names in the
+-- subs, and the cursor of the next page ("0" if there is none); {"NO_CHANNEL"}, or {"MOVING"} if the slot is half
+-- moved.
 -- Safe to run twice: yes.
 local keys = {clock = KEYS[1], epoch = KEYS[2], subs = KEYS[3]}
 local message_prefix, mark_prefix, max_messages = ARGV[1], ARGV[2], tonumber(ARGV[3])
 local cursor, limit = ARGV[4], ARGV[5]
 
-local clock, epoch = channel.position(keys.clock, keys.epoch)
+local clock, _, _, _, value = channel.position(keys.clock, keys.epoch)
 if not clock then
   return {'NO_CHANNEL'}
 end
@@ -32,4 +33,4 @@ if not searched or not listed then
   return {'MOVING'}
 end
 local names = redis.call('SCARD', keys.subs)
-return {'OK', epoch, clocks.show(clock), redis.call('PTTL', keys.clock), steps or -1, names, page[1], found}
+return {'OK', value, clocks.show(clock), redis.call('PTTL', keys.clock), steps or -1, names, page[1], found}

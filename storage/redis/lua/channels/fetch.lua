@@ -11,7 +11,7 @@
 -- KEYS[6] record   string  dedup record of the position's message ID; only if that is known
 --
 -- ARGV[1]  message_prefix  string  what the channel's message keys start with
--- ARGV[2]  ttl_ms          int     life of the channel and the mark without activity
+-- ARGV[2]  ttl_ms          int     life of the channel and the mark without activity; 0: a tail renews nothing
 -- ARGV[3]  max             int     messages at most; 0: only where a tail begins
 -- ARGV[4]  max_bytes       int     bytes of messages at most, but always `least` messages
 -- ARGV[5]  max_messages    int     messages that the channel keeps at most; 0: no limit
@@ -27,14 +27,14 @@
 -- ARGV[15] after_ends      int     when that message expires, in milliseconds; empty: not known
 -- ARGV[16] ahead           int     1: begin at the position if the mark has not passed it; 0: only check it
 --
--- Returns {"OK", epoch, mark, after, clock, through, expired, purged, lost, {id, write, at}, {at, {message, …}, at,
+-- Returns {"OK", life, mark, after, clock, through, expired, purged, lost, {id, write, at}, {at, {message, …}, at,
 -- {message, …}, …}}, {"NO_SUBSCRIBER"}, or {"MOVING"} if the slot is half moved. For a tail also {"NO_CHANNEL"}, and
 -- {"FROM_AHEAD"} if there is no position and the clock where it begins is ahead of the channel's. `after` is where it
 -- has begun to read: the position, or the mark if there is no position, or if the mark has passed it, or if it is not
 -- one of this history, as lost says: 0 or 1. For a tail it is where it begins in place of the mark, and the mark is the
 -- same; a position of an earlier life makes it begin at the earliest one. The first list is the message at `through`;
--- it is empty if that was not asked for, or is gone. Messages are listed in clock order, the first of a list being the
--- one at the clock in front of the list; a message that is gone is nil.
+-- it is empty if that was not asked for, or is gone. `life` is the value of the epoch's key. Messages are listed in
+-- clock order, the first of a list being the one at the clock in front of the list; a message that is gone is nil.
 -- Safe to run twice: yes, it moves nothing.
 local keys = {clock = KEYS[1], epoch = KEYS[2], mark = KEYS[3], subs = KEYS[4], message = KEYS[5], record = KEYS[6]}
 local position = ARGV[11] and {at = ARGV[11], epoch = ARGV[12], id = ARGV[13], write = ARGV[14], ends = ARGV[15]}
@@ -48,13 +48,16 @@ if position then
   position.clock = tonumber(position.at)
 end
 local tails = from ~= 'mark'
-local clock, epoch, mark = channel.position(keys.clock, keys.epoch, not tails and keys.mark)
+local clock, epoch, mark, properties, value = channel.position(keys.clock, keys.epoch, not tails and keys.mark)
 if not tails and not mark then
   return {'NO_SUBSCRIBER'}
 elseif not clock then
   return {'NO_CHANNEL'}
 end
 log.prefix, log.here, log.purged = message_prefix, keys.clock, purged_key
+if position then
+  position.ends = ack.expected_end(properties, position.ends)
+end
 local lost = position and not ack.known(keys, position, log.keeps, epoch, mark, clock)
 local after = mark
 if position and ahead and not lost and (tails or clocks.between(mark, position.clock, clock)) then
@@ -79,8 +82,10 @@ ok, read = slot.try(messages.read, log, after, clock)
 if not ok then
   return {'MOVING'}
 end
-if not tails then
-  channel.renew_after_poll(keys, ttl_ms, wait_ms, read.through ~= after)
+if tails then
+  channel.renew_after_read(keys, ttl_ms > 0 and properties)
+else
+  channel.renew_after_poll(keys, properties, channel.ttl(properties, ttl_ms), wait_ms, read.through ~= after)
 end
 local last = {}
 if identify and #read.found == 0 then
@@ -89,5 +94,5 @@ if identify and #read.found == 0 then
     return {'MOVING'}
   end
 end
-return {'OK', epoch, clocks.show(mark or after), clocks.show(after), clocks.show(clock), clocks.show(read.through),
+return {'OK', value, clocks.show(mark or after), clocks.show(after), clocks.show(clock), clocks.show(read.through),
   clocks.show(read.expired), clocks.show(read.purged), lost and 1 or 0, last, read.found}

@@ -33,7 +33,7 @@ local log = {count = tonumber(ARGV[8]), bytes = tonumber(ARGV[9]), keeps = tonum
 local purged_key = ARGV[12]
 
 receipt.ends = ends
-local status, clock, mark = ack.apply(keys, receipt, log.keeps, ttl_ms + wait_ms)
+local status, clock, mark, properties, value = ack.apply(keys, receipt, log.keeps, ttl_ms, wait_ms)
 if status ~= 'OK' and status ~= 'STALE' then
   return {status}
 end
@@ -43,8 +43,8 @@ if not ok then
   return {'MOVING'}
 end
 if status == 'STALE' then
-  channel.renew_after_poll(keys, ttl_ms, wait_ms, read.through ~= mark)
+  channel.renew_after_poll(keys, properties, channel.ttl(properties, ttl_ms), wait_ms, read.through ~= mark)
 end
 local at = clocks.show(mark)
-return {'OK', receipt.epoch, at, at, clocks.show(clock), clocks.show(read.through), clocks.show(read.expired),
+return {'OK', value, at, at, clocks.show(clock), clocks.show(read.through), clocks.show(read.expired),
   clocks.show(read.purged), 0, {}, read.found}

@@ -19,37 +19,59 @@
 -- ARGV[10]  plain           string  pub/sub channel to publish contents on as well; "": none
 -- ARGV[11]  separate        int     1: the messages are separate publishes, each with a notification; 0: a batch
 -- ARGV[12]  deleted         string  key of the clock at which the channel was deleted
--- ARGV[13…] heads           string  each message without its time and closing brace: {"id":"…","content":…
+-- ARGV[13]  options         string  JSON object of what few publishes have; "": nothing. See below
+-- ARGV[14…] heads           string  each message without its time and closing brace: {"id":"…","content":…
 --
--- The keys of messages and of the mark are not declared: the clocks are known only here, and while the slot is half
--- moved, Redis would refuse duplicates too if a declared mark did not exist. Redis refuses new messages then, because
--- their records are missing.
+-- The options are: close (true: nothing can be published after the messages, of which there may be none), order (text,
+-- which must be after that of the last publish with an order), producers (a list with one for each separate message, or
+-- with that of the batch: id, epoch and sequence; {}: none), and create (the properties of the life to begin: there
+-- must be no channel, and there may be no messages).
 --
--- Returns {"OK", clock, duplicate, clock, …} with duplicate 0, 1, or 2 if its content differs from that of the message
--- at the clock, {"CREATED", …} likewise if it created the channel, {"NO_CHANNEL"}, {"LIFE"} if a later life has begun,
--- or {"AGAIN"} if the call has to be repeated.
--- Safe to run twice: yes, the second run finds the dedup records.
+-- The keys of messages, of the mark and of the producers are not declared: the clocks are known only here, and while
+-- the slot is half moved, Redis would refuse duplicates too if a declared mark did not exist. Redis refuses new
+-- messages then, because their records are missing.
+--
+-- Returns {"OK", life, clock, result, clock, result, …}, or {"CREATED", …} likewise if it created the channel. `life`
+-- is the value of the epoch's key. A result is 0 for a new message, 1 for a duplicate, 2 for one whose content or type
+-- differs from that of the message at the clock, or why nothing was written of a separate message, or of all: CLOSED,
+-- TYPE or ORDER, for which the clock is the channel's, or GAP, FENCED, START or MANY of a producer, for which it is the
+-- expected sequence, the producer's epoch, or 0. After the clock of a publish that its producer repeats there is a
+-- space and the producer's last sequence. A call without messages has one result, and the channel's clock. Returns
+-- {"EXISTS", life, clock} if there is a channel but must be none, {"NO_CHANNEL"}, {"LIFE"} if a later life has begun,
+-- {"AGAIN"} if the call has to be repeated, or {"MOVING"} if the slot is half moved.
+-- Safe to run twice: yes, the second run finds the dedup records, and the producer's last publish.
 local clock_key, epoch_key, subs_key, message_prefix, mark_prefix = KEYS[1], KEYS[2], KEYS[3], ARGV[1], ARGV[2]
 local subscriber, ttl_ms, new_epoch, last_epoch = ARGV[3], tonumber(ARGV[4]), ARGV[5], ARGV[6]
 local max_messages, topic, notify_bytes, plain = tonumber(ARGV[7]), ARGV[8], tonumber(ARGV[9]), ARGV[10]
-local separate, deleted_key = ARGV[11] == '1', ARGV[12]
+local separate, deleted_key, options = ARGV[11] == '1', ARGV[12], ARGV[13]
 local call, format, may = redis.call, string.format, redis.acl_check_cmd
 
-local clock, epoch = channel.position(clock_key, epoch_key)
+local clock, epoch, _, properties, value = channel.position(clock_key, epoch_key)
 epoch = clock and epoch ~= channel.NO_EPOCH and epoch
+options = options ~= '' and cjson.decode(options)
 if last_epoch ~= '' and epoch and epoch > last_epoch then
   return {'LIFE'}
 elseif new_epoch == '' and not epoch then
   return {'NO_CHANNEL'}
+elseif options and options.create then
+  if clock then
+    return {'EXISTS', value, format('%d', clock)}
+  end
+  properties = options.create
 end
 
--- A message never expires before an earlier one, the clock never before a message, the epoch and the subs never before
--- the clock. The latter two get a tenth of the TTL more, so that they are renewed once in that time instead of with
--- each publish.
-local life, now = channel.expiry(clock and clock_key)
+-- A message never expires before an earlier one, the clock never before a message unless the channel has a TTL of its
+-- own, the epoch, the subs and the producers never before the clock. These get a tenth of the TTL more, so that they
+-- are renewed once in that time instead of with each publish.
+local had, now = channel.expiry(clock and clock_key)
 local ends = now + ttl_ms
-local due = not epoch or life < ends and call('PEXPIRETIME', epoch_key) < ends
-if clock and (life > ends or life < 0) then
+local clock_ends = ends
+if properties then
+  clock_ends = channel.ending(properties, now + channel.ttl(properties, ttl_ms))
+  ends = channel.ending(properties, now + math.max(ttl_ms, channel.ttl(properties, ttl_ms)))
+end
+local due = not epoch or had < clock_ends and call('PEXPIRETIME', epoch_key) < clock_ends
+if clock and (had > ends or had < 0 or properties and properties.ttl) then
   ends = math.max(ends, call('PEXPIRETIME', message_prefix .. format('%d', clock)))
 end
 local message_ends, tail = format('%d', ends), format(',"at":%d}', now)
@@ -63,6 +85,19 @@ if not may('SPUBLISH', topic, '') or plain ~= '' and not may('PUBLISH', plain, '
   error({err = 'NOPERM the user needs DEL, PEXPIREAT, and SPUBLISH to ' .. topic .. also})
 end
 
+local writers
+if options and (options.producers or options.order) then
+  local key, ids = channel.producers_key(clock_key), {}
+  acl.require(key, 'HMGET', 'HLEN', 'HSET', 'DEL', 'PEXPIREAT')
+  for _, producer in ipairs(options.producers or {}) do
+    ids[#ids + 1] = producer.id or nil
+  end
+  writers = producers.read(key, epoch or new_epoch, ids)
+  if not writers then
+    return {'MOVING'}
+  end
+end
+
 -- If the clock is gone, existing dedup records were left by an eviction in an earlier life. The first one is
 -- overwritten.
 if not clock and not channel.clear(subs_key, mark_prefix, unpack(KEYS, 5)) then
@@ -71,7 +106,7 @@ end
 local last = clock or channel.deleted(deleted_key) or 0
 if mark_key then
   call('SADD', subs_key, subscriber)
-  call('SET', mark_key, format('%d', last), 'PXAT', message_ends)
+  call('SET', mark_key, format('%d', last), 'PXAT', format('%d', clock_ends))
 end
 
 -- content_at returns where the content of a head begins. An ID has no quotes, so it follows the first occurrence of its
@@ -99,50 +134,162 @@ local function duplicate(known, head)
   return messages.has_content(message_prefix .. known, head, content_at(head)) == false and 2 or 1
 end
 
+-- media returns a media type without its parameters.
+local function media(text)
+  return string.lower(string.match(text, '^%s*([^;%s]*)'))
+end
+
+-- refused returns why a message or a batch is refused, and the clock or the number that goes with it.
+local function refused(producer, head)
+  local why, number = nil, last
+  if properties and properties.closed then
+    why = 'CLOSED'
+    local by = producer and properties.by
+    if not head and not producer then
+      why, number = 'REPEATED', nil
+    elseif by and by[1] == producer.id and by[2] == format('%d', producer.epoch)
+      and by[3] == format('%d', producer.sequence) then
+      why, number = 'REPEATED', producer.sequence
+    end
+  elseif properties and properties.type and head then
+    local own = string.match(string.sub(head, 1, content_at(head)), '"type":"([^"]*)"') or 'application/json'
+    why = media(own) ~= media(properties.type) and 'TYPE' or nil
+  end
+  if not why and producer then
+    why, number = producers.judge(writers, producer)
+  end
+  local order = options and options.order
+  if not why and order and writers.order and not producers.is_after(order, writers.order) then
+    why, number = 'ORDER', last
+  end
+  return why, number
+end
+
+-- answer appends to the reply: for a publish that is refused for a reason whether it is a duplicate all the same.
+local reply = clock and {'OK', false} or {'CREATED', false}
+local function answer(at, result)
+  reply[#reply + 1], reply[#reply + 2] = at, result
+end
+local function refuse(why, number, producer, record, head)
+  local known = record and (why == 'REPEATED' or why == 'CLOSED' or why == 'ORDER') and call('GET', record)
+  local result = known and duplicate(known, head) or 0
+  if why ~= 'REPEATED' then
+    answer(result > 0 and known or format('%d', number), result > 0 and tostring(result) or why)
+    return
+  end
+  local before = producer and writers.at[producer.id]
+  local at = result > 0 and known or before and before.clock or format('%d', last)
+  answer(number and format('%s %d', at, number) or at, tostring(math.max(result, 1)))
+end
+
 -- If nobody on this node has received the first notification of a call, those of its other messages are one without a
 -- body, for subscribers on replicas: nobody can subscribe meanwhile.
 local told, receivers = true, nil
-epoch = epoch or new_epoch
-local reply = clock and {'OK'} or {'CREATED'}
-for i = 4, #KEYS do
-  local next, head, overwrite = last < clocks.MAX and last + 1 or -clocks.MAX, ARGV[i + 9], not clock and i == 4
-  local at = format('%d', next)
-  local known = not overwrite and call('SET', KEYS[i], at, 'PXAT', message_ends, 'NX', 'GET')
-  local repeated = known and duplicate(known, head) or 0
-  if overwrite or known and repeated == 0 then
-    call('SET', KEYS[i], at, 'PXAT', message_ends)
+if not epoch then
+  epoch, value = new_epoch, new_epoch
+end
+local conditional, begins = options or properties, last
+local producer, why, number
+if conditional and not (separate and #KEYS > 3) then
+  producer = options and options.producers and options.producers[1]
+  for i = 4, math.max(4, #KEYS) do
+    if not why then
+      why, number = refused(producer, ARGV[i + 10])
+    end
   end
-  reply[2 * i - 6], reply[2 * i - 5] = repeated > 0 and known or at, repeated
-  if repeated == 0 then
-    local message = head .. tail
-    call('SET', message_prefix .. at, message, 'PXAT', message_ends)
-    if max_messages > 0 then
-      call('DEL', message_prefix .. format('%d', clocks.sub(next, max_messages)))
+end
+for i = 4, #KEYS do
+  local next, head, overwrite = last < clocks.MAX and last + 1 or -clocks.MAX, ARGV[i + 10], not clock and i == 4
+  local at = format('%d', next)
+  if conditional and separate then
+    producer = options and options.producers and options.producers[i - 3]
+    producer = producer and producer.id and producer
+    why, number = refused(producer, head)
+  end
+  if why then
+    refuse(why, number, producer, KEYS[i], head)
+  else
+    local known = not overwrite and call('SET', KEYS[i], at, 'PXAT', message_ends, 'NX', 'GET')
+    local repeated = known and duplicate(known, head) or 0
+    if overwrite or known and repeated == 0 then
+      call('SET', KEYS[i], at, 'PXAT', message_ends)
     end
-    if plain ~= '' then
-      call('PUBLISH', plain, string.sub(head, content_at(head)))
+    reply[2 * i - 5], reply[2 * i - 4] = repeated > 0 and known or at, tostring(repeated)
+    if repeated == 0 then
+      local message = head .. tail
+      call('SET', message_prefix .. at, message, 'PXAT', message_ends)
+      if max_messages > 0 then
+        call('DEL', message_prefix .. format('%d', clocks.sub(next, max_messages)))
+      end
+      if plain ~= '' then
+        call('PUBLISH', plain, string.sub(head, content_at(head)))
+      end
+      told = separate and receivers ~= 0
+      if told then
+        local notice = epoch .. ' ' .. at
+        receivers = call('SPUBLISH', topic, #message <= notify_bytes and notice .. ' ' .. message or notice)
+      end
+      last = next
     end
-    told = separate and receivers ~= 0
-    if told then
-      local notice = epoch .. ' ' .. at
-      receivers = call('SPUBLISH', topic, #message <= notify_bytes and notice .. ' ' .. message or notice)
+    if producer then
+      producers.accept(writers, producer, reply[2 * i - 5])
     end
-    last = next
   end
 end
 
-if last ~= clock then
-  local clock_ends = math.max(ends, life)
+local closes = false
+if options and not why then
+  if #KEYS == 3 then
+    answer(format('%d', last), '0')
+    if producer then
+      producers.accept(writers, producer, format('%d', last))
+    end
+  end
+  if options.order then
+    writers.changed.order = options.order
+  end
+  closes = options.close
+elseif why and #KEYS == 3 then
+  refuse(why, number, producer)
+  if why == 'REPEATED' then
+    call('SET', epoch_key, value, 'KEEPTTL') -- a write that replicas can be waited for
+  end
+end
+
+local wrote = writers and next(writers.changed)
+if last ~= clock and not (why and not clock and last == begins) or closes or wrote then
+  clock_ends = math.max(clock_ends, had)
+  local spare = math.floor(channel.ttl(properties, ttl_ms) / 10)
+  local spare_ends = format('%d', channel.ending(properties, clock_ends + spare))
+  local changed = closes or options and options.create or wrote and not (properties and properties.producers)
+  if changed then
+    properties = properties or {}
+    properties.closed = closes and true or properties.closed
+    properties.by = closes and producer
+      and {producer.id, format('%d', producer.epoch), format('%d', producer.sequence)} or properties.by
+    properties.producers = wrote and true or properties.producers
+    if not clock and begins ~= 0 then
+      properties.first = format('%d', begins)
+    end
+    value = channel.life_value(epoch, properties)
+  end
   if due then
-    local spare_ends = format('%d', clock_ends + math.floor(ttl_ms / 10))
-    call('SET', epoch_key, epoch, 'PXAT', spare_ends)
+    call('SET', epoch_key, value, 'PXAT', spare_ends)
     call('PEXPIREAT', subs_key, spare_ends)
+  elseif changed then
+    call('SET', epoch_key, value, 'KEEPTTL')
   end
   local at = format('%d', last)
   call('SET', clock_key, at, 'PXAT', format('%d', clock_ends))
-  -- A batch has one notification without a body, since whoever waits for its first message fetches the others, too.
-  if not told then
+  if wrote then
+    producers.write(writers, format('%d', math.max(tonumber(spare_ends), call('PEXPIRETIME', epoch_key))))
+  end
+  if closes then
+    call('SPUBLISH', topic, epoch .. ' ' .. at .. ' $')
+  elseif not told then
+    -- A batch has one notification without a body, since whoever waits for its first message fetches the others, too.
     call('SPUBLISH', topic, epoch .. ' ' .. at)
   end
 end
+reply[2] = value
 return reply

@@ -21,7 +21,7 @@ local keys = {clock = KEYS[1], epoch = KEYS[2], mark = KEYS[3], subs = KEYS[4]}
 local to, message_prefix, max_messages, ttl_ms = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
 local subscriber, topic = ARGV[5], ARGV[6]
 
-local clock, epoch, mark = channel.position(keys.clock, keys.epoch, keys.mark)
+local clock, epoch, mark, properties = channel.position(keys.clock, keys.epoch, keys.mark)
 if not mark then
   return {'NO_SUBSCRIBER'}
 elseif tonumber(to) and not clocks.behind(tonumber(to), clock) then
@@ -43,6 +43,7 @@ elseif not time_ms then
   mark = tonumber(to)
 end
 acl.require_publish(topic)
-redis.call('SET', keys.mark, clocks.show(mark), 'PXAT', channel.extend_mark(keys, ttl_ms))
+local ends = channel.extend_mark(keys, properties, channel.ttl(properties, ttl_ms))
+redis.call('SET', keys.mark, clocks.show(mark), 'PXAT', ends)
 redis.call('SPUBLISH', topic, epoch .. ' ' .. clocks.show(clock) .. ' @' .. subscriber)
 return {'OK', epoch, clocks.show(mark), clocks.show(clock)}

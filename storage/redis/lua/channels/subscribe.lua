@@ -27,7 +27,8 @@ local ttl_ms, create, new_epoch = tonumber(ARGV[5]), ARGV[6], ARGV[7]
 local max_messages, max_subscribers = tonumber(ARGV[8]), tonumber(ARGV[9])
 local deleted_key = ARGV[10]
 
-local clock, epoch, mark = channel.position(keys.clock, keys.epoch, keys.mark)
+local clock, epoch, mark, properties, value = channel.position(keys.clock, keys.epoch, keys.mark)
+local life_ms = channel.ttl(properties, ttl_ms)
 local begins = not clock
 clock = clock or channel.deleted(deleted_key) or 0
 
@@ -36,7 +37,7 @@ if mark then
     local ends = math.max(redis.call('PEXPIRETIME', keys.clock), redis.call('PEXPIRETIME', keys.epoch))
     redis.call('PEXPIREAT', keys.subs, ends)
   end
-  redis.call('PEXPIREAT', keys.mark, channel.extend_mark(keys, ttl_ms))
+  redis.call('PEXPIREAT', keys.mark, channel.extend_mark(keys, properties, life_ms))
   return {'EXISTS', epoch, clocks.show(mark)}
 end
 if new_epoch == '' and (begins or epoch == channel.NO_EPOCH) then
@@ -56,16 +57,16 @@ elseif not clocks.behind(mark, clock) then
 end
 
 local had, now = channel.expiry(keys.clock)
-local ends = now + ttl_ms
+local ends = channel.ending(properties, now + life_ms)
 local life = clocks.show(math.max(ends, had))
 if begins and not channel.clear(keys.subs, mark_prefix) then
   return {'AGAIN'}
 end
 if begins or epoch == channel.NO_EPOCH then
-  epoch = new_epoch
+  epoch, value = new_epoch, new_epoch
 end
 redis.call('SET', keys.clock, clocks.show(clock), 'PXAT', life)
-redis.call('SET', keys.epoch, epoch, 'PXAT', life)
+redis.call('SET', keys.epoch, value, 'PXAT', life)
 redis.call('SET', keys.mark, clocks.show(mark), 'PXAT', clocks.show(ends))
 redis.call('SADD', keys.subs, subscriber)
 redis.call('PEXPIREAT', keys.subs, life)

@@ -3,7 +3,8 @@
 local ack = {}
 
 -- A receipt, or a position, is a table: at (its clock as text), clock, epoch, and id, write and ends of the message at
--- the clock: its ID, the write that stored it, and when it expires, in milliseconds; each is empty if it is not known.
+-- the clock: its ID, the write that stored it, and when it expires by the policy, in milliseconds; each is empty if it
+-- is not known.
 
 -- matches reports whether the message at the receipt's clock is the one that the receipt is for. A message that is gone
 -- was trimmed or purged, if its dedup record is there, which ends when the message would have expired; or it is past
@@ -40,21 +41,29 @@ function ack.known(keys, position, max_messages, epoch, mark, clock)
       or ack.matches(keys, position, clock, max_messages))
 end
 
--- apply moves the mark to the receipt's clock and renews it for life_ms. It returns OK, STALE if the mark is there or
--- past it, or why the receipt is refused; and after OK and STALE the channel's clock and the mark.
-function ack.apply(keys, receipt, max_messages, life_ms)
-  local clock, epoch, mark = channel.position(keys.clock, keys.epoch, keys.mark)
+-- expected_end returns the end of a receipt's message by the policy; '' if the channel has properties that change it.
+function ack.expected_end(properties, ends)
+  return properties and (properties.ttl or properties.ends) and '' or ends
+end
+
+-- apply moves the mark to the receipt's clock and renews it for the channel's TTL and wait_ms. It returns OK, STALE if
+-- the mark is there or past it, or why the receipt is refused; and after OK and STALE the channel's clock, the mark,
+-- the properties and the value of the epoch's key.
+function ack.apply(keys, receipt, max_messages, ttl_ms, wait_ms)
+  local clock, epoch, mark, properties, value = channel.position(keys.clock, keys.epoch, keys.mark)
+  receipt.ends = ack.expected_end(properties, receipt.ends)
   if not mark then
     return 'NO_SUBSCRIBER'
   elseif receipt.epoch ~= epoch then
     return 'EPOCH'
   elseif clocks.behind(receipt.clock, mark) then
-    return 'STALE', clock, mark
+    return 'STALE', clock, mark, properties, value
   elseif not clocks.between(mark, receipt.clock, clock) then
     return 'AHEAD'
   elseif not ack.matches(keys, receipt, clock, max_messages) then
     return 'SUPERSEDED'
   end
-  redis.call('SET', keys.mark, receipt.at, 'PXAT', channel.extend_mark(keys, life_ms))
-  return 'OK', clock, receipt.clock
+  local life_ms = channel.ttl(properties, ttl_ms) + wait_ms
+  redis.call('SET', keys.mark, receipt.at, 'PXAT', channel.extend_mark(keys, properties, life_ms))
+  return 'OK', clock, receipt.clock, properties, value
 end
