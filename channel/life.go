@@ -63,7 +63,7 @@ func (s *Service) Create(ctx context.Context, r CreateRequest) (c Created, err e
 	if r.Policy, err = s.policy(r.Channel); err != nil {
 		return c, err
 	}
-	if err := r.Properties.check(); err != nil {
+	if err := r.check(); err != nil {
 		return c, err
 	}
 	if len(r.Drafts) > 0 {

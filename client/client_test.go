@@ -218,7 +218,10 @@ func TestEverySlugHasASentinel(t *testing.T) {
 		client.ErrNoKey, client.ErrInvalidKey,
 		client.ErrInvalidRevocation, client.ErrKeyConfigured, client.ErrTooManyKeys, client.ErrManyRevocations,
 		client.ErrConfiguration,
-		client.ErrContentType, client.ErrSchema, client.ErrInvalidSources,
+		client.ErrSchema, client.ErrInvalidSources,
+		client.ErrChannelClosed, client.ErrChannelExists, client.ErrContentType, client.ErrOtherContentType, client.ErrInvalidProperties,
+		client.ErrInvalidProducer, client.ErrProducerFenced, client.ErrProducerGap, client.ErrProducerStart,
+		client.ErrManyProducers, client.ErrOrderConflict,
 	}
 	sentinels = append(sentinels, records.Errors()...)
 	// No request of the client can receive these.

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tidemark-dev/tidemark/clock"
 	"github.com/tidemark-dev/tidemark/fault"
 )
 
@@ -33,6 +34,10 @@ type Problem struct {
 	// OutOfReach is the parts of the storage that failed a readiness check: "channels", "tickets", "sessions" or "cache",
 	// followed by slots if it is a part of a Cluster, as in "channels slots 0-5460".
 	OutOfReach []string `json:"outOfReach,omitempty"`
+	// Clock is that of the channel to which nothing could be published: its last one if it is closed.
+	Clock            *clock.Clock `json:"clock,omitempty"`
+	ProducerEpoch    *int64       `json:"producerEpoch,omitempty"`    // the highest that has published
+	ExpectedSequence *int64       `json:"expectedSequence,omitempty"` // the next one of the producer
 }
 
 // Slug returns the slug, or "" if the type isn't one of Tidemark's.
@@ -74,6 +79,16 @@ var (
 	ErrBodyTooLarge      = named(fault.SlugBodyTooLarge)
 	ErrNoChannel         = named(fault.SlugNoChannel)
 	ErrNoSubscriber      = named(fault.SlugNoSubscriber)
+	ErrChannelClosed     = named(fault.SlugChannelClosed) // nothing can be published any more; see Problem.Clock
+	ErrChannelExists     = named(fault.SlugChannelExists) // with other properties
+	ErrInvalidProperties = named(fault.SlugInvalidProperties)
+	ErrOtherContentType  = named(fault.SlugOtherContentType) // than the channel's
+	ErrInvalidProducer   = named(fault.SlugInvalidProducer)
+	ErrProducerFenced    = named(fault.SlugProducerFenced) // see Problem.ProducerEpoch
+	ErrProducerGap       = named(fault.SlugProducerGap)    // see Problem.ExpectedSequence
+	ErrProducerStart     = named(fault.SlugProducerStart)
+	ErrManyProducers     = named(fault.SlugManyProducers)
+	ErrOrderConflict     = named(fault.SlugOrderConflict)
 	ErrReceiptMalformed  = named(fault.SlugReceiptMalformed)
 	ErrReceiptForged     = named(fault.SlugReceiptForged)
 	ErrReceiptChannel    = named(fault.SlugReceiptChannel)

@@ -47,6 +47,38 @@ func (c *channels) Publish(ctx context.Context, r channel.PublishRequest) ([]cha
 	return c.published(client, r.Existing, published, err)
 }
 
+// Create creates a channel. A client that has made as many channels as it may gets those that exist.
+func (c *channels) Create(ctx context.Context, r channel.CreateRequest) (made channel.Created, err error) {
+	if err := c.reserved.write(r.Channel); err != nil {
+		return made, err
+	}
+	client := limits.From(ctx)
+	if err := client.Publish(ctx, countedBytes(r.Drafts)); err != nil {
+		return made, err
+	}
+	r.Existing = !client.MayMake(limits.NewChannels)
+	made, err = c.service.Create(ctx, r)
+	switch {
+	case r.Existing && errors.Is(err, channel.ErrNoChannel):
+		return made, client.Refuse(limits.NewChannels)
+	case err == nil && !made.Existed:
+		client.Made(limits.NewChannels)
+		c.counts.published.Add(float64(len(r.Drafts)))
+	}
+	return made, err
+}
+
+// CloseChannel closes a channel, as a publish without messages.
+func (c *channels) CloseChannel(ctx context.Context, r channel.CloseRequest) (at channel.Position, err error) {
+	if err := c.reserved.write(r.Channel); err != nil {
+		return at, err
+	}
+	if err := limits.From(ctx).Publish(ctx, 0); err != nil {
+		return at, err
+	}
+	return c.service.CloseChannel(ctx, r)
+}
+
 // BeginPublish is Publish without waiting, for one message. done is called once with the result, before BeginPublish
 // returns or by a goroutine that others wait for too, so it must return soon. The content isn't used after BeginPublish
 // has returned. If it returns a function, the caller must call that, which waits and calls done.

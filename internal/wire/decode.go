@@ -93,6 +93,18 @@ func DecodeSubscribe(body []byte) (SubscribeRequest, error) {
 	return r, err
 }
 
+// DecodeProperties decodes the body of the creation of a channel, which may be empty. The error is an *InputError with
+// SlugInvalidBody.
+func DecodeProperties(body []byte) (channel.Properties, error) {
+	var r struct {
+		ContentType string    `json:"contentType"`
+		TTL         Duration  `json:"ttl"`
+		Ends        time.Time `json:"ends"`
+	}
+	err := decodeOptional(body, &r)
+	return channel.Properties{ContentType: r.ContentType, TTL: time.Duration(r.TTL), Ends: r.Ends.Truncate(time.Millisecond)}, err
+}
+
 // DecodeAck decodes the body of an acknowledgement. The error is an *InputError with SlugInvalidBody.
 func DecodeAck(body []byte) (AckRequest, error) {
 	r := AckRequest{ReceiptHandle: strictjson.Absent}

@@ -8,14 +8,39 @@ import (
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/internal/api/web"
+	"github.com/tidemark-dev/tidemark/internal/wire"
 )
 
-// Describer describes channels.
+// Describer creates and describes channels.
 type Describer interface {
+	Create(ctx context.Context, r channel.CreateRequest) (channel.Created, error)
 	Describe(ctx context.Context, name string, page channel.Page) (channel.Description, error)
 }
 
 type channels struct{ service Describer }
+
+// create is PUT /v1/channels/{channel}.
+func (h *channels) create(c *web.Call) error {
+	body, err := c.Body()
+	if err != nil {
+		return err
+	}
+	asked, err := wire.DecodeProperties(body.Bytes)
+	body.Release()
+	if err != nil {
+		return err
+	}
+	r := channel.CreateRequest{Channel: c.Param(0), Properties: asked}
+	made, err := h.service.Create(c.Context(), r)
+	switch {
+	case err != nil:
+		return err
+	case made.Existed && (made.Closed || !made.Same(&asked)):
+		return channel.ErrChannelExists
+	}
+	return c.Value(createdStatus(!made.Existed), client.Created{Channel: r.Channel, Created: !made.Existed,
+		Epoch: made.Epoch.String(), Clock: made.Clock})
+}
 
 // describe is GET /v1/channels/{channel}.
 func (h *channels) describe(c *web.Call) error {
@@ -33,7 +58,7 @@ func (h *channels) describe(c *web.Call) error {
 
 func descriptionOf(name string, d *channel.Description) client.Description {
 	answer := client.Description{
-		Channel: name, Epoch: d.Epoch.String(), Clock: d.Clock, Live: d.Live, TTLMillis: d.TTL.Milliseconds(),
+		Channel: name, Epoch: d.Epoch.String(), Clock: d.Clock, Live: d.Live, TTLMillis: d.Remaining.Milliseconds(),
 		SubscriberCount: d.Names, Subscribers: make([]client.SubscriberLag, len(d.Subscribers)),
 	}
 	if d.Next != 0 {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/api/web"
 	"github.com/tidemark-dev/tidemark/internal/wire"
@@ -15,6 +16,7 @@ import (
 // Messages publishes messages.
 type Messages interface {
 	Publish(ctx context.Context, r channel.PublishRequest) ([]channel.Published, error)
+	CloseChannel(ctx context.Context, r channel.CloseRequest) (channel.Position, error)
 }
 
 type messages struct{ service Messages }
@@ -38,7 +40,12 @@ func (m *messages) publish(c *web.Call) error {
 		return err
 	}
 	c.Decoded()
-	published, err := m.service.Publish(c.Context(), channel.PublishRequest{Channel: c.Param(0), Drafts: drafts})
+	r := channel.PublishRequest{Channel: c.Param(0), Drafts: drafts}
+	if err := publishQuery(c.Request().URL.RawQuery, &r); err != nil {
+		body.Release()
+		return err
+	}
+	published, err := m.service.Publish(c.Context(), r)
 	if err != nil {
 		return err // the body isn't released: an abandoned write may still be in progress
 	}
@@ -66,14 +73,30 @@ func (m *messages) publishBody(c *web.Call, id, contentType string) error {
 	if err != nil {
 		return err
 	}
-	published, err := m.service.Publish(c.Context(), channel.PublishRequest{
-		Channel: c.Param(0), Drafts: []channel.Draft{{ID: id, ContentType: contentType, Content: content}},
-	})
+	r := channel.PublishRequest{Channel: c.Param(0), Drafts: []channel.Draft{{ID: id, ContentType: contentType, Content: content}}}
+	if err := publishQuery(c.Request().URL.RawQuery, &r); err != nil {
+		body.Release()
+		return err
+	}
+	published, err := m.service.Publish(c.Context(), r)
 	if err != nil {
 		return ofContent(err) // the body isn't released: see publish
 	}
 	body.Release()
 	return answerPublished(c, published, false)
+}
+
+// end is POST /v1/channels/{channel}/close.
+func (m *messages) end(c *web.Call) error {
+	r := channel.CloseRequest{Channel: c.Param(0)}
+	if err := closeQuery(c.Request().URL.RawQuery, &r); err != nil {
+		return err
+	}
+	at, err := m.service.CloseChannel(c.Context(), r)
+	if err != nil {
+		return err
+	}
+	return c.Value(http.StatusOK, client.Closed{Channel: r.Channel, Epoch: at.Epoch.String(), Clock: at.Clock})
 }
 
 // ofContent removes the field from an error about a content that is the whole body, or about its type, which isn't in

@@ -48,10 +48,13 @@ func registerChannels(a web.API, o Options) {
 	m, s := &messages{o.Channels}, &subscribers{o.Channels}
 	d, c := &deliveries{o.Channels}, &channels{o.Channels}
 	for _, r := range []web.Route{
-		{Method: http.MethodPost, Path: at + "/messages", Action: access.Publish, Of: web.Channel,
+		{Method: http.MethodPut, Path: at, Action: access.Publish, Of: web.Channel, Handle: c.create},
+		{Method: http.MethodPost, Path: at + "/messages", Query: web.QueryRead, Action: access.Publish, Of: web.Channel,
 			Handle: m.publish},
-		{Method: http.MethodPut, Path: at + "/messages/:id", Action: access.Publish, Of: web.Channel,
+		{Method: http.MethodPut, Path: at + "/messages/:id", Query: web.QueryRead, Action: access.Publish, Of: web.Channel,
 			Handle: m.put},
+		{Method: http.MethodPost, Path: at + "/close", Query: web.QueryRead, Action: access.Publish, Of: web.Channel,
+			Handle: m.end},
 		{Method: http.MethodPut, Path: subscriber, Action: access.Subscribe, Of: web.Subscriber,
 			Handle: s.subscribe},
 		{Method: http.MethodDelete, Path: subscriber, Action: access.Subscribe, Of: web.Subscriber,

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/fault"
 	"github.com/tidemark-dev/tidemark/internal/wire"
@@ -99,6 +100,7 @@ func ProblemOf(err error) *client.Problem {
 	case errors.As(err, &e) && e.Kind != fault.Internal:
 		p := wire.NewProblem(e.Slug, StatusOf(e.Kind), e.Detail)
 		p.Field, p.OutOfReach = e.Field, e.OutOfReach
+		addRefusal(p, err)
 		return withRetry(p, e.RetryAfter)
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		p := wire.NewProblem(fault.SlugUnavailable, http.StatusServiceUnavailable,
@@ -107,6 +109,22 @@ func ProblemOf(err error) *client.Problem {
 	default:
 		return wire.NewProblem(fault.SlugInternal, http.StatusInternalServerError,
 			"an error occurred in the service; its log has more under the request's ID")
+	}
+}
+
+// addRefusal adds the state of a channel or a producer for which a publish was refused.
+func addRefusal(p *client.Problem, err error) {
+	var refused *channel.RefusedError
+	if !errors.As(err, &refused) {
+		return
+	}
+	switch {
+	case errors.Is(err, channel.ErrFenced), errors.Is(err, channel.ErrProducerStart):
+		p.ProducerEpoch = &refused.Epoch
+	case errors.Is(err, channel.ErrProducerGap):
+		p.ExpectedSequence = &refused.Expected
+	default:
+		p.Clock = &refused.Position.Clock
 	}
 }
 

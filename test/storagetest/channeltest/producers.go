@@ -42,8 +42,8 @@ func (s *testChannel) produces(by channel.Producer, repeat bool, ids ...string) 
 	return published
 }
 
-// refuses requires that a publish of a producer is refused, and returns why.
-func (s *testChannel) refusesOf(by channel.Producer, want error, ids ...string) *channel.RefusedError {
+// refusesOf requires that a publish of a producer is refused, and returns why.
+func (s *testChannel) refusesOf(by channel.Producer, want error, ids ...string) channel.RefusedError {
 	s.T.Helper()
 	before := s.Store.Positions(s.Ctx(), []string{s.Name})[0]
 	_, err := s.produce(by, ids...)
@@ -51,7 +51,7 @@ func (s *testChannel) refusesOf(by channel.Producer, want error, ids ...string) 
 	var refused *channel.RefusedError
 	require.ErrorAs(s.T, err, &refused)
 	require.Equal(s.T, before, s.Store.Positions(s.Ctx(), []string{s.Name})[0], "nothing was published")
-	return refused
+	return *refused
 }
 
 func producersInOrder(s *testChannel) {
