@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"math/rand/v2"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -39,9 +38,9 @@ type socket struct {
 	id      string // of the request
 	address string
 	opened  time.Time
+	age     time.Duration   // that it may have
 	ctx     context.Context //nolint:containedctx // of all work of the socket; ends with it
 	cancel  context.CancelCauseFunc
-	plain   context.Context //nolint:containedctx // ctx without an end: the library closes the connection when one ends
 	conn    *websocket.Conn
 	pipe    pipe
 	place   *places.Place       // of the connection, which the client uses once it is known
@@ -64,9 +63,9 @@ type socket struct {
 	ending        bool           // no more work begins
 	running       sync.WaitGroup // goroutines; Add under mu and before ending
 	closing       sync.WaitGroup // the call of end
-	subscriptions map[wire.StreamSource]*subscription
-	waits         []func() // end one of the client's waits each; the socket is one itself
-	timers        []*time.Timer
+	subscriptions []*subscription
+	waits         []func()    // end one of the client's waits each; the socket is one itself
+	tick          *time.Timer // calls look
 }
 
 // identity is the client of a socket.
@@ -182,13 +181,16 @@ func (s *socket) leave() {
 	defer s.mu.Unlock()
 	s.ending = true
 	s.cancel(context.Canceled)
-	for _, t := range s.timers {
-		t.Stop()
+	if s.tick != nil {
+		s.tick.Stop()
+	}
+	for _, sub := range s.subscriptions {
+		sub.stop()
 	}
 	s.keepWaits(0)
 }
 
-// start sets the timers.
+// start sets the timer.
 func (s *socket) start() {
 	maxFrame := s.router.MaxBodyBytes()
 	if !s.known.Load() {
@@ -197,31 +199,22 @@ func (s *socket) start() {
 	s.conn.SetReadLimit(maxFrame)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.after(s.Age-rand.N(s.Age/4+1), func() { //nolint:gosec // chance to spread load, not to keep a secret
-		s.end(endAge, websocket.StatusGoingAway)
-	})
-	if !s.known.Load() {
-		s.after(s.Patience, func() {
-			if !s.known.Load() {
-				s.end(endCredential, statusCredential)
-			}
-		})
-	}
-	var tick *time.Timer
-	tick = s.after(pingEvery, func() {
+	s.tick = time.AfterFunc(min(pingEvery, s.untilEnd()), func() {
 		if !s.begin() {
 			return
 		}
 		defer s.running.Done()
-		tick.Reset(s.look())
+		s.tick.Reset(s.look())
 	})
 }
 
-// after calls f after a while. The lock is held.
-func (s *socket) after(d time.Duration, f func()) *time.Timer {
-	t := time.AfterFunc(d, f)
-	s.timers = append(s.timers, t)
-	return t
+// untilEnd returns how long the socket may go on, as far as is known.
+func (s *socket) untilEnd() time.Duration {
+	age := s.age
+	if !s.known.Load() {
+		age = min(age, s.Patience)
+	}
+	return time.Until(s.opened.Add(age))
 }
 
 // begin counts a goroutine of the socket, which calls s.running.Done. It returns false if no more may begin.
@@ -243,10 +236,19 @@ func (s *socket) recovered() {
 	}
 }
 
-// look sends a ping if the client has been sent nothing for a while, and closes the connection if the client is dead,
-// or takes too long to send a frame. It returns after which time it must be called again.
+// look ends the socket when that is due. It sends a ping if the client has been sent nothing for a while, and closes the
+// connection if the client is dead, or takes too long to send a frame. It returns after which time it must be called
+// again.
 func (s *socket) look() time.Duration {
-	now, next := time.Now(), pingEvery
+	now, next := time.Now(), min(pingEvery, s.untilEnd())
+	if next <= 0 {
+		if s.known.Load() || now.Sub(s.opened) >= s.age {
+			go s.end(endAge, websocket.StatusGoingAway)
+		} else {
+			go s.end(endCredential, statusCredential)
+		}
+		return pingEvery
+	}
 	if at := s.began.Load(); at != 0 {
 		remaining := web.BodyTime(s.size.Load()) - now.Sub(time.Unix(0, at))
 		if remaining < 0 {
@@ -313,7 +315,7 @@ func (s *socket) end(reason string, code websocket.StatusCode) {
 	s.pipe.limitReads()
 	s.closing.Add(1)
 	for _, sub := range s.subscriptions {
-		sub.cancel()
+		sub.stop()
 	}
 	s.mu.Unlock()
 	defer s.closing.Done()
@@ -371,7 +373,7 @@ func releasePart(part *web.BodyPart) {
 
 // handleNext handles the next frame, which the library reads. It returns false if the connection is closed.
 func (s *socket) handleNext() bool {
-	kind, reader, err := s.conn.Reader(s.plain)
+	kind, reader, err := s.conn.Reader(context.WithoutCancel(s.ctx)) // the library closes the connection when one ends
 	if err != nil {
 		s.refuseProtocol(err)
 		return false

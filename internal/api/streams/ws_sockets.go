@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"math/rand/v2"
 	"net/http"
 	"slices"
 	"strings"
@@ -116,11 +117,11 @@ func (ss *Sockets) accept(c *web.Call) error {
 	}
 	s := &socket{
 		Sockets: ss, id: c.ID(), address: r.RemoteAddr, inQuery: c.InQuery(), opened: time.Now(), place: c.Place(),
-		subscriptions: map[wire.StreamSource]*subscription{},
-		work:          semaphore.NewWeighted(ss.router.MaxBodyBytes()),
+		age:  ss.Age - rand.N(ss.Age/4+1), //nolint:gosec // chance to spread load, not to keep a secret
+		work: semaphore.NewWeighted(ss.router.MaxBodyBytes()),
 	}
-	s.ctx, s.cancel = context.WithCancelCause(context.WithoutCancel(r.Context()))
-	s.plain = context.WithoutCancel(s.ctx)
+	// Not the context of the request, which keeps what net/http and the listener need for requests.
+	s.ctx, s.cancel = context.WithCancelCause(context.Background()) //nolint:forbidigo // it outlives the request
 	s.pipe.part, s.pipe.slow = ss.router.Answers().Part(s.client), ss.counts.cut.Inc
 	s.pipe.largest = int(min(firstRead, ss.router.MaxBodyBytes()))
 	s.pipe.budget, s.pipe.price = frames.NewBudget(0, s.exceeded), s.price

@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"maps"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/coder/websocket"
@@ -21,24 +21,58 @@ import (
 // subscription is a stream of a socket. It is the job of its task once the stream is open.
 type subscription struct {
 	task
-	socket *socket
-	query  channel.StreamQuery
-	part   unsent.Part     // contents that have been read and aren't queued yet
-	ref    uint64          // of its subscribe
-	ctx    context.Context //nolint:containedctx // ends with the subscription
-	cancel context.CancelFunc
-	done   chan struct{} // closed when it has ended, and that is answered
+	socket  *socket
+	query   channel.StreamQuery
+	part    unsent.Part     // contents that have been read and aren't queued yet
+	ref     uint64          // of its subscribe
+	values  context.Context //nolint:containedctx // the client and part; it doesn't end: see begin
+	stopped atomic.Bool     // it ends
 
 	// Of the goroutine that runs the job.
-	stream  Stream
-	rest    []channel.Arrival // of Stream.Take, for which there was no room
-	traced  bool              // ctx is sampled
-	alarm   alarm
-	unwatch func() bool // ends the watching of ctx
+	stream Stream
+	rest   []channel.Arrival // of Stream.Take, for which there was no room
+	traced bool              // values are sampled
+	alarm  alarm
 
 	// Guarded by the socket's lock.
-	refused error  // why it is canceled, if its client may not read any more
-	ended   uint64 // ref of the unsubscribe that ends it
+	cancel  context.CancelFunc // ends what is under way; nil: nothing is
+	refused error              // why it is stopped, if its client may not read any more
+	ended   uint64             // ref of the unsubscribe that ends it
+	done    chan struct{}      // closed when it has ended, and that is answered; nil: no unsubscribe ends it
+}
+
+// stop ends the subscription. The socket's lock is held.
+func (sub *subscription) stop() {
+	sub.stopped.Store(true)
+	if sub.cancel != nil {
+		sub.cancel()
+	}
+	sub.schedule()
+}
+
+// begin returns a context for what may take a while, which stop ends. done must be called when that has ended: a
+// subscription that waits needs no context.
+func (sub *subscription) begin() (ctx context.Context, done func()) {
+	ctx, cancel := context.WithCancel(sub.values)
+	sub.socket.mu.Lock()
+	defer sub.socket.mu.Unlock()
+	if sub.cancel = cancel; sub.stopped.Load() {
+		cancel()
+	}
+	return ctx, func() {
+		cancel()
+		sub.socket.mu.Lock()
+		defer sub.socket.mu.Unlock()
+		sub.cancel = nil
+	}
+}
+
+// err returns an error if the subscription ends.
+func (sub *subscription) err() error {
+	if sub.stopped.Load() {
+		return context.Canceled
+	}
+	return nil
 }
 
 // of returns the names of the subscription in frames.
@@ -59,14 +93,13 @@ func (s *socket) subscribe(f *wire.ClientFrame) {
 	}
 	who := s.who.Load()
 	s.awaitEnd(wire.StreamSource{Channel: f.Channel, Subscriber: f.Subscriber})
-	sub := &subscription{socket: s, ref: f.Ref, done: make(chan struct{}), query: channel.StreamQuery{Window: f.Window, Socket: true,
+	sub := &subscription{socket: s, ref: f.Ref, query: channel.StreamQuery{Window: f.Window, Socket: true,
 		Resume: cmp.Or(f.Resume, f.LastReceiptHandle), Ahead: f.Resume != "", From: []channel.Source{from}}}
 	sub.task = task{scheduler: s.scheduler, job: sub}
 	sub.query.Ready = sub.schedule
 	sub.part = s.router.Answers().Part(s.client)
-	sub.ctx, sub.cancel = context.WithCancel(unsent.With(who.ctx, &sub.part))
+	sub.values = unsent.With(context.WithoutCancel(who.ctx), &sub.part)
 	if err := s.enlist(who.ctx, sub); err != nil {
-		sub.cancel()
 		s.fail(f.Ref, err)
 		return
 	}
@@ -81,12 +114,24 @@ func (s *socket) subscribe(f *wire.ClientFrame) {
 // awaitEnd waits until a subscription has ended, if an unsubscribe has begun to end it.
 func (s *socket) awaitEnd(of wire.StreamSource) {
 	s.mu.Lock()
-	before := s.subscriptions[of]
-	ends := before != nil && before.ended != 0
-	s.mu.Unlock()
-	if ends {
-		<-before.done
+	var done chan struct{}
+	if before := s.subscription(of); before != nil {
+		done = before.done
 	}
+	s.mu.Unlock()
+	if done != nil {
+		<-done
+	}
+}
+
+// subscription returns a subscription, or nil. The lock is held.
+func (s *socket) subscription(of wire.StreamSource) *subscription {
+	for _, sub := range s.subscriptions {
+		if sub.of() == of {
+			return sub
+		}
+	}
+	return nil
 }
 
 // resourceOf returns what a subscription reads.
@@ -100,7 +145,7 @@ func (s *socket) enlist(ctx context.Context, sub *subscription) error {
 	defer s.mu.Unlock()
 	n := len(s.subscriptions)
 	switch {
-	case s.subscriptions[sub.of()] != nil:
+	case s.subscription(sub.of()) != nil:
 		return errTwice
 	case n == maxSubscriptions:
 		return errTooMany
@@ -110,7 +155,7 @@ func (s *socket) enlist(ctx context.Context, sub *subscription) error {
 			return err
 		}
 	}
-	s.subscriptions[sub.of()] = sub
+	s.subscriptions = append(s.subscriptions, sub)
 	s.counts.subscriptions.Inc()
 	return nil
 }
@@ -120,7 +165,7 @@ func (s *socket) enlist(ctx context.Context, sub *subscription) error {
 func (s *socket) delist(sub *subscription) (ended uint64, refused error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.subscriptions, sub.of())
+	s.subscriptions = slices.DeleteFunc(s.subscriptions, func(other *subscription) bool { return other == sub })
 	s.counts.subscriptions.Dec()
 	if last := len(s.waits) - 1; last > 0 && len(s.subscriptions) <= perWait*last {
 		s.keepWaits(last)
@@ -141,15 +186,13 @@ func (s *socket) follow(sub *subscription) {
 		sub.finish()
 		return
 	}
-	sub.stream, sub.traced = stream, tracing.Sampled(sub.ctx)
-	sub.unwatch = context.AfterFunc(sub.ctx, sub.schedule)
+	sub.stream, sub.traced = stream, tracing.Sampled(sub.values)
 	sub.enqueue()
 }
 
 // close closes the stream, if it is open.
 func (sub *subscription) close() {
 	if sub.stream != nil {
-		sub.unwatch()
 		sub.alarm.stop()
 		sub.stream.Close()
 		sub.stream = nil
@@ -160,8 +203,12 @@ func (sub *subscription) close() {
 func (sub *subscription) finish() {
 	sub.close()
 	sub.part.Close()
-	sub.cancel()
-	close(sub.done)
+	sub.socket.mu.Lock()
+	done := sub.done
+	sub.socket.mu.Unlock()
+	if done != nil {
+		close(done)
+	}
 	sub.socket.running.Done()
 }
 
@@ -178,7 +225,7 @@ func (sub *subscription) quick(w *worker) (done bool) {
 	arrivals, again, done, good := sub.take(w)
 	s.counts.messages.Add(float64(len(arrivals)))
 	s.pipe.flush()
-	if !good || !done || sub.ctx.Err() != nil {
+	if !good || !done || sub.stopped.Load() {
 		return false
 	}
 	sub.alarm.set(again, time.Now(), &sub.task)
@@ -201,7 +248,7 @@ func (sub *subscription) take(w *worker) (arrivals []channel.Arrival, again time
 		return nil, again, done, true
 	}
 	if sub.traced {
-		defer delivery(sub.ctx, arrivals).End()
+		defer delivery(sub.values, arrivals).End()
 	}
 	s.pipe.hold()
 	defer s.pipe.unhold()
@@ -244,8 +291,10 @@ func (sub *subscription) send() error {
 		return err
 	}
 	sub.rest = nil
+	ctx, done := sub.begin()
+	defer done()
 	for {
-		arrivals, err := sub.stream.Next(sub.ctx, 0)
+		arrivals, err := sub.stream.Next(ctx, 0)
 		if err := sub.socket.arrived(sub, arrivals, err); err != nil || len(arrivals) == 0 {
 			return err
 		}
@@ -255,9 +304,11 @@ func (sub *subscription) send() error {
 // open opens the stream of a subscription, and answers.
 func (s *socket) open(sub *subscription) (Stream, error) {
 	var span tracing.Span
-	sub.ctx, span = s.traced(sub.ctx, "socket subscribe", sub.query.From[0].Channel)
+	sub.values, span = s.traced(sub.values, "socket subscribe", sub.query.From[0].Channel)
 	defer span.End()
-	stream, err := s.Channels.OpenCounted(sub.ctx, sub.query)
+	ctx, done := sub.begin()
+	defer done()
+	stream, err := s.Channels.OpenCounted(ctx, sub.query)
 	if err != nil {
 		web.SetError(span, web.ProblemOf(err).Status, err)
 		return nil, err
@@ -268,7 +319,7 @@ func (s *socket) open(sub *subscription) (Stream, error) {
 
 // unopened ends a subscription whose stream could not be opened.
 func (s *socket) unopened(sub *subscription, err error) {
-	if sub.ctx.Err() == nil {
+	if !sub.stopped.Load() {
 		ended, _ := s.delist(sub)
 		s.fail(sub.ref, err)
 		if ended != 0 { // since it has failed
@@ -290,7 +341,7 @@ func (s *socket) ended(sub *subscription, err error) {
 		s.failed(&wire.ErrorFrame{StreamSource: sub.of()}, refused)
 	case ended != 0:
 		s.answer(wire.FrameOK, ended)
-	case sub.ctx.Err() != nil, errors.Is(err, errCut): // the socket ends
+	case sub.stopped.Load(), errors.Is(err, errCut): // the socket ends
 	default:
 		s.failed(&wire.ErrorFrame{StreamSource: sub.of()}, err)
 	}
@@ -303,7 +354,7 @@ func (s *socket) arrived(sub *subscription, arrivals []channel.Arrival, err erro
 			s.pipe.cut(full)
 			return errCut
 		}
-		span := delivery(sub.ctx, arrivals)
+		span := delivery(sub.values, arrivals)
 		good := s.deliver(sub.of(), arrivals)
 		span.End()
 		sub.part.Shrink(0)
@@ -311,7 +362,7 @@ func (s *socket) arrived(sub *subscription, arrivals []channel.Arrival, err erro
 			return errCut
 		}
 	}
-	return cmp.Or(err, sub.ctx.Err())
+	return cmp.Or(err, sub.err())
 }
 
 // contentBytes returns the size of the contents of arrivals.
@@ -354,10 +405,10 @@ func appendArrival(b []byte, of wire.StreamSource, a *channel.Arrival, jsonOf fu
 // unsubscribe ends a subscription, which answers.
 func (s *socket) unsubscribe(f *wire.ClientFrame) {
 	s.mu.Lock()
-	sub := s.subscriptions[wire.StreamSource{Channel: f.Channel, Subscriber: f.Subscriber}]
-	if sub != nil && sub.ended == 0 {
-		sub.ended = f.Ref
-		sub.cancel()
+	sub := s.subscription(wire.StreamSource{Channel: f.Channel, Subscriber: f.Subscriber})
+	if sub != nil && sub.done == nil {
+		sub.ended, sub.done = f.Ref, make(chan struct{})
+		sub.stop()
 		s.mu.Unlock()
 		return
 	}
@@ -369,7 +420,7 @@ func (s *socket) unsubscribe(f *wire.ClientFrame) {
 func (s *socket) all() []*subscription {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Collect(maps.Values(s.subscriptions))
+	return slices.Clone(s.subscriptions)
 }
 
 // recheck ends the subscriptions that the client's new credential doesn't allow.
@@ -392,7 +443,7 @@ func (s *socket) refuseReader(sub *subscription, err error) {
 		return
 	}
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	sub.refused = err
-	s.mu.Unlock()
-	sub.cancel()
+	sub.stop()
 }
