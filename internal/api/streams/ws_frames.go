@@ -154,7 +154,7 @@ func (s *socket) allow(a access.Action, of access.Resource) error {
 	}
 	if !s.known.Load() {
 		s.markKnown()
-		s.conn.SetReadLimit(s.router.MaxBodyBytes())
+		s.limitFrames(s.router.MaxBodyBytes())
 	}
 	return nil
 }
@@ -195,7 +195,7 @@ func (s *socket) authenticate(f *wire.ClientFrame, size int) {
 	s.refusals.Store(0)
 	s.inQuery = false
 	s.become(p, client, now)
-	s.conn.SetReadLimit(s.router.MaxBodyBytes())
+	s.limitFrames(s.router.MaxBodyBytes())
 	s.recheck()
 	s.answer(wire.FrameOK, f.Ref)
 }

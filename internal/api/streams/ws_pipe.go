@@ -70,7 +70,8 @@ type pipe struct {
 // errCut is the error of writes to a client that leaves too much unread.
 var errCut = errors.New("the client doesn't read in time")
 
-// handshake is the writer of the answer that upgrades a connection. It is http.Hijacker, and keeps a refusal.
+// handshake is the writer of the answer that upgrades a connection. It is http.Hijacker, and keeps a refusal. The
+// library's connection isn't kept: see socket.library.
 type handshake struct {
 	http.ResponseWriter
 
@@ -92,7 +93,7 @@ func (h *handshake) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Hijack returns the connection with small buffers, so that an idle one needs little memory.
+// Hijack takes the connection. What it returns can only be closed, to no effect.
 func (h *handshake) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	conn, buffers, err := http.NewResponseController(h.ResponseWriter).Hijack()
 	if err != nil {
@@ -116,7 +117,24 @@ func (h *handshake) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	now := time.Now().UnixNano()
 	p.read.Store(now)
 	p.wrote.Store(now)
-	return p, bufio.NewReadWriter(bufio.NewReaderSize(p, readBuffer), bufio.NewWriterSize(p, writeBuffer)), err
+	return unused{}, buffered(unused{}), err
+}
+
+// unused is the connection of the library after the handshake.
+type unused struct{ net.Conn }
+
+// Close does nothing.
+func (unused) Close() error { return nil }
+
+// Read is never called.
+func (unused) Read([]byte) (int, error) { return 0, net.ErrClosed }
+
+// Write is never called.
+func (unused) Write([]byte) (int, error) { return 0, net.ErrClosed }
+
+// buffered returns the library's buffers of a connection.
+func buffered(conn net.Conn) *bufio.ReadWriter {
+	return bufio.NewReadWriter(bufio.NewReaderSize(conn, readBuffer), bufio.NewWriterSize(conn, writeBuffer))
 }
 
 // limitReads limits what is still read: the socket ends.

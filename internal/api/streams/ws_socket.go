@@ -41,7 +41,7 @@ type socket struct {
 	age     time.Duration   // that it may have
 	ctx     context.Context //nolint:containedctx // of all work of the socket; ends with it
 	cancel  context.CancelCauseFunc
-	conn    *websocket.Conn
+	library library
 	pipe    pipe
 	place   *places.Place       // of the connection, which the client uses once it is known
 	work    *semaphore.Weighted // bytes of the frames under way, of which each counts as a 64th at least
@@ -164,7 +164,7 @@ var stackRoom []byte
 // finish ends the socket after its last frame.
 func (s *socket) finish() {
 	s.leave()
-	_ = s.conn.CloseNow() // its client has gone, or it is closed already
+	s.closeNow()
 	s.running.Wait()
 	s.closing.Wait()
 	s.who.Load().release()
@@ -196,7 +196,7 @@ func (s *socket) start() {
 	if !s.known.Load() {
 		maxFrame = firstFrame
 	}
-	s.conn.SetReadLimit(maxFrame)
+	s.limitFrames(maxFrame)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.tick = time.AfterFunc(min(pingEvery, s.untilEnd()), func() {
@@ -327,7 +327,7 @@ func (s *socket) end(reason string, code websocket.StatusCode) {
 // close sends the close frame, and gives the client little time to answer it.
 func (s *socket) close(code websocket.StatusCode, reason string) {
 	s.pipe.expire()
-	_ = s.conn.Close(code, reason) // fails if the client has gone
+	_ = s.useLibrary().Close(code, reason) // fails if the client has gone
 }
 
 // firstRead is the size of the buffer with which the reading of a frame begins. It isn't counted.
@@ -373,7 +373,8 @@ func releasePart(part *web.BodyPart) {
 
 // handleNext handles the next frame, which the library reads. It returns false if the connection is closed.
 func (s *socket) handleNext() bool {
-	kind, reader, err := s.conn.Reader(context.WithoutCancel(s.ctx)) // the library closes the connection when one ends
+	// The library closes the connection when a context ends.
+	kind, reader, err := s.useLibrary().Reader(context.WithoutCancel(s.ctx))
 	if err != nil {
 		s.refuseProtocol(err)
 		return false

@@ -140,7 +140,6 @@ func (ss *Sockets) accept(c *web.Call) error {
 	h := &handshake{ResponseWriter: c.Response(), pipe: &s.pipe, detacher: c.Detacher()}
 	conn, err := websocket.Accept(h, r, &websocket.AcceptOptions{
 		Subprotocols: []string{wire.SocketProtocol}, InsecureSkipVerify: true, // the route has checked it
-		OnPingReceived: s.pinged, OnPongReceived: s.ponged,
 	})
 	if err != nil {
 		s.leave()
@@ -153,7 +152,7 @@ func (ss *Sockets) accept(c *web.Call) error {
 		return refusal.WithCause(err)
 	}
 	c.SetOutcome(http.StatusSwitchingProtocols, nil)
-	s.conn = conn
+	_ = conn.CloseNow() // see handshake.Hijack
 	// Not before, since it may end the socket at once. The limits may have changed since the request was counted.
 	s.become(c.Principal(), limits.From(c.Context()), nil)
 	ss.add(s)
