@@ -50,7 +50,10 @@ func (c *channels) OpenCounted(ctx context.Context, q channel.StreamQuery) (stre
 // openStream opens a stream. It calls done when the stream ends, or can't be opened.
 func (c *channels) openStream(ctx context.Context, q channel.StreamQuery, done func()) (s *stream, err error) {
 	s = &stream{
-		channels: c, single: len(q.From) == 1, polls: c.players.Polls(q.From), leave: map[int]func(){}, done: done,
+		channels: c, single: len(q.From) == 1, polls: c.players.Polls(q.From), done: done,
+	}
+	if len(s.polls) > 0 {
+		s.leave = make(map[int]func(), len(s.polls))
 	}
 	for source, id := range s.polls {
 		s.leave[source] = c.players.Attend(ctx, id)

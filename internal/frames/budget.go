@@ -54,6 +54,9 @@ func (b *Budget) Spend(price int) bool {
 // Earn adds to what may be spent.
 func (b *Budget) Earn(price int) { b.earned.Add(int64(price)) }
 
+// Ended returns a channel that End closes.
+func (b *Budget) Ended() <-chan struct{} { return b.ended }
+
 // End ends the waiting: the connection is closed.
 func (b *Budget) End() { b.ending.Do(func() { close(b.ended) }) }
 

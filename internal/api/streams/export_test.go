@@ -48,8 +48,7 @@ const QueueBytes = queueBytes
 
 // NewPipe returns a Pipe. It calls slow if the client reads too slowly.
 func NewPipe(conn net.Conn, part unsent.Part, slow func()) *Pipe {
-	p := &pipe{Conn: conn, part: part, slow: slow, over: make(chan struct{}),
-		budget: frames.NewBudget(0, func(frames.Outcome) {})}
+	p := &pipe{Conn: conn, part: part, slow: slow, budget: frames.NewBudget(0, func(frames.Outcome) {})}
 	p.room.L = &p.mu
 	return p
 }

@@ -71,7 +71,7 @@ func (p *pipe) isReadToEnd() bool {
 	if !p.readsLimited.Load() || p.remaining > 0 {
 		return false
 	}
-	<-p.over
+	<-p.budget.Ended()
 	return true
 }
 

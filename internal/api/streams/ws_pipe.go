@@ -47,8 +47,6 @@ type pipe struct {
 	largest      int            // bytes of a text that the library needn't read
 	remaining    int            // bytes that are still read once it is readsLimited; guarded by input
 	readsLimited atomic.Bool    // the socket ends
-	over         chan struct{}  // closed when nothing more is read
-	ending       sync.Once
 
 	held    atomic.Int32 // writers that will call flush
 	closing atomic.Bool  // writes end within closeTime
@@ -113,7 +111,7 @@ func (h *handshake) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	p.Conn, p.room.L = conn, &p.mu
 	early, err := buffers.Peek(buffers.Reader.Buffered())
 	p.input.rest = append([]byte(nil), early...)
-	p.over, p.remaining = make(chan struct{}), lastBytes
+	p.remaining = lastBytes
 	now := time.Now().UnixNano()
 	p.read.Store(now)
 	p.wrote.Store(now)
@@ -148,12 +146,7 @@ func (p *pipe) expire() {
 }
 
 // stop ends a read that waits for a budget, or for the end.
-func (p *pipe) stop() {
-	p.ending.Do(func() {
-		p.budget.End()
-		close(p.over)
-	})
-}
+func (p *pipe) stop() { p.budget.End() }
 
 // abort closes the connection at once: its reader ends.
 func (p *pipe) abort() {
