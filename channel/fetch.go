@@ -51,19 +51,36 @@ func (s *Service) Fetch(ctx context.Context, q Query) (Delivery, error) {
 // Next is Ack with the handle, followed by Fetch, in one step: if the handle is refused, nothing is fetched. With an
 // empty handle it is Fetch. Errors: those of Fetch and of Ack.
 func (s *Service) Next(ctx context.Context, q Query, handle string) (Delivery, error) {
+	if q.Wait > 0 {
+		return s.nextWaiting(ctx, &q, handle)
+	}
+	return s.nextNow(ctx, &q, handle)
+}
+
+// nextNow is Next for a fetch that doesn't wait, which is on the stack.
+func (s *Service) nextNow(ctx context.Context, q *Query, handle string) (Delivery, error) {
 	f := fetch{service: s}
-	err := f.prepare(ctx, &q, handle)
-	switch {
-	case err != nil:
-	case q.Wait > 0:
-		err = f.wait(ctx, q.ListenFirst)
-	default:
+	err := f.prepare(ctx, q, handle)
+	if err == nil {
 		err = f.read(ctx)
 	}
 	if err != nil {
 		return Delivery{}, err
 	}
-	return f.service.delivery(&f.request, &f.batch), nil
+	return s.delivery(&f.request, &f.batch), nil
+}
+
+// nextWaiting is Next for a fetch that may wait.
+func (s *Service) nextWaiting(ctx context.Context, q *Query, handle string) (Delivery, error) {
+	f := &waitingFetch{fetch: fetch{service: s}}
+	err := f.prepare(ctx, q, handle)
+	if err == nil {
+		err = f.wait(ctx, q.ListenFirst)
+	}
+	if err != nil {
+		return Delivery{}, err
+	}
+	return s.delivery(&f.request, &f.batch), nil
 }
 
 // fetch is one call of Fetch or Next. Its methods share it by pointer and so need little stack: a goroutine that waits
@@ -73,6 +90,11 @@ type fetch struct {
 	request FetchRequest
 	ack     *receipt.Receipt // nil: none, or done
 	batch   Batch            // of the last read
+}
+
+// waitingFetch is a fetch that may wait.
+type waitingFetch struct {
+	fetch
 	waiting waitRequest
 	target  [1]target
 	at      [1]Position
@@ -132,7 +154,7 @@ func (f *fetch) acknowledge(ctx context.Context) (err error) {
 }
 
 // wait reads a batch, and waits if it is empty.
-func (f *fetch) wait(ctx context.Context, listenFirst bool) error {
+func (f *waitingFetch) wait(ctx context.Context, listenFirst bool) error {
 	f.target[0] = target{channel: f.request.Channel, subscriber: f.request.Subscriber}
 	f.waiting = waitRequest{targets: f.target[:], wait: f.request.Wait, listenFirst: listenFirst, at: f.at[:],
 		read: f.readBatch}
@@ -148,7 +170,7 @@ func (f *fetch) wait(ctx context.Context, listenFirst bool) error {
 }
 
 // readBatch is waitRequest.read.
-func (f *fetch) readBatch(ctx context.Context, _ []int) (ended bool, err error) {
+func (f *waitingFetch) readBatch(ctx context.Context, _ []int) (ended bool, err error) {
 	err = f.read(ctx)
 	f.request.Woken = true // the next read follows a notification
 	f.at[0] = Position{Epoch: f.batch.Epoch, Clock: f.batch.Clock}

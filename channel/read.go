@@ -45,8 +45,8 @@ func (s *Service) Read(ctx context.Context, q ReadQuery) (Reading, error) {
 	if q.MaxBytes < 1 || q.MaxBytes > limits.FetchBytes {
 		q.MaxBytes = limits.FetchBytes
 	}
-	f := fetch{service: s, request: FetchRequest{Channel: q.Channel, Tail: &q.From, Max: q.Max, MaxBytes: q.MaxBytes,
-		Policy: policy, Identify: true}}
+	f := &waitingFetch{fetch: fetch{service: s, request: FetchRequest{Channel: q.Channel, Tail: &q.From, Max: q.Max,
+		MaxBytes: q.MaxBytes, Policy: policy, Identify: true}}}
 	if q.After != nil {
 		f.request.After = q.After.receipt(q.Channel)
 	}
