@@ -53,6 +53,7 @@ func untilStopped(ctx context.Context, b *logBuffer, log *slog.Logger, start fun
 		return err
 	}
 	debug.FreeOSMemory() // of the start, most of which is not needed again
+	parts.Run(ctx, "memory", returnMemory)
 	notify(ctx, daemon.SdNotifyReady, log)
 	parts.Wait(ctx)
 	notify(ctx, notifyStopping, log)

@@ -18,7 +18,8 @@ import (
 const (
 	idleStreams   = 5000
 	maxStreams    = 100_000
-	lastMessages  = 5 // to idle streams
+	settleTime    = 5 * time.Second // before memory is read, in which processes return what they don't need
+	lastMessages  = 5               // to idle streams
 	streamRounds  = 3
 	activeStreams = 1000
 	sentMessages  = 100 // fewer than a window
@@ -94,11 +95,13 @@ func (b *bench) stages() []stage {
 
 // gather opens n streams of a server.
 func (u *system) gather(process *service, n int, steps func(i int) []load.Step, publish load.Maker) *audience {
+	u.sleep(settleTime)
 	before := process.resident()
 	a := &audience{system: u, process: process, request: publish, crowd: u.openCrowd(process, n, steps)}
 	if u.server != nil {
 		u.awaitIdle()
 	}
+	u.sleep(settleTime)
 	a.memory = (process.resident() - before) / float64(n)
 	var err error
 	a.publisher, err = load.Dial(u.Context(), process.HTTP)
@@ -216,12 +219,12 @@ type idled struct {
 func (b *bench) idleStreams(stages []stage) {
 	rounds := min(b.rounds, streamRounds)
 	b.printf("%d subscribers of one channel, each with a stream of its own over HTTP/1.1, unless the row says otherwise. "+
-		"Memory is the\ngrowth of the server's resident memory while nothing is sent, connections included. Then %d messages "+
-		"of %d bytes are\npublished, each when all have the one before. The last one has a message so long after the "+
+		"Memory is the\ngrowth of the server's resident memory, connections included, %.0f seconds after the last one has "+
+		"opened its stream. Then\n%d messages of %d bytes are published, each when all have the one before. The last one has a message so long after the "+
 		"beginning of its publish. All\nservers take turns; the medians of %d rounds. The bare handler has a goroutine and a "+
 		"Go channel for each stream, which\nnet/http serves. Peers keep the messages in memory, or in a file of their own "+
 		"(Mercure). Goals: below both peers, and\nat most 0.69 of Mercure's time, or %d ms if there is no Mercure.\n\n",
-		idleStreams, lastMessages, contentBytes, rounds, lastAlone.Milliseconds())
+		idleStreams, settleTime.Seconds(), lastMessages, contentBytes, rounds, lastAlone.Milliseconds())
 	b.table("streams | memory each: | goal: |  | last one has it after: | goal: | ")
 	found := turns(rounds, stages, func(_ int, s stage) idled { return b.idleOnce(s) })
 	last := func(i int) time.Duration { return median(found[i], func(r idled) time.Duration { return r.last }) }
