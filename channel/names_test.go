@@ -40,12 +40,9 @@ func TestNamesThatAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ name, says string }{
 		{"", "is empty"},
-		{strings.Repeat("x", MaxNameBytes+1), "has 129 bytes, at most 128"},
-		{strings.Repeat("é", MaxNameBytes), "has 256 bytes, at most 128"},
 		{"{a}", `has '{' at byte 0`},
 		{"a{b", `has '{' at byte 1`},
 		{"a}b", `has '}' at byte 1`},
-		{"a/b", `has '/' at byte 1`},
 		{"a%2Fb", `has '%' at byte 1`},
 		{"a b", `has ' ' at byte 1`},
 		{"a\x00", `has '\x00' at byte 1`},
@@ -74,6 +71,39 @@ func TestNamesThatAreRefused(t *testing.T) {
 	}
 }
 
+func TestNamesOfOneLength(t *testing.T) {
+	t.Parallel()
+	require.NoError(t, CheckChannel(strings.Repeat("x", MaxChannelBytes)))
+	require.NoError(t, CheckChannel(strings.Repeat("x/", MaxChannelBytes/2)[:MaxChannelBytes-1]))
+	require.ErrorContains(t, CheckChannel(strings.Repeat("x", MaxChannelBytes+1)), "has 513 bytes, at most 512")
+	for _, c := range nameChecks[1:] {
+		require.ErrorContains(t, c.check(strings.Repeat("x", MaxNameBytes+1)), "has 129 bytes, at most 128")
+		require.ErrorContains(t, c.check(strings.Repeat("é", MaxNameBytes)), "has 256 bytes, at most 128")
+	}
+}
+
+// TestSegments: only names of channels have path segments.
+func TestSegments(t *testing.T) {
+	t.Parallel()
+	for _, name := range []string{"a/b", "chat/7", "a/_b/-c/:d", "a/b.c/d..e", "a/b."} {
+		require.NoError(t, CheckChannel(name), name)
+		for _, c := range nameChecks[1:] {
+			e := requireError(t, c.check(name), fault.Invalid, c.slug)
+			require.Contains(t, e.Detail, `has '/' at byte 1`[:7])
+		}
+	}
+	for name, says := range map[string]string{
+		"/": "empty path segment at byte 0", "/a": "empty path segment at byte 0", "a/": "ends with a slash",
+		"a//b": "empty path segment at byte 2", "a/.": `has '.' at byte 2`, "a/..": `has '.' at byte 2`,
+		"a/../b": `has '.' at byte 2`, "a/./b": `has '.' at byte 2`, "a/.b": `has '.' at byte 2`,
+		"../a": `has '.' at byte 0`, "_a/b": `has '_' at byte 0`, `a\b`: `has '\\' at byte 1`, "a/b\x00": `has '\x00' at byte 3`,
+		"a/é": `has 'é' at byte 2`, "a/{b}": `has '{' at byte 2`,
+	} {
+		e := requireError(t, CheckChannel(name), fault.Invalid, fault.SlugInvalidChannel)
+		require.Contains(t, e.Detail, says, name)
+	}
+}
+
 // requireError requires a *fault.Error, perhaps wrapped, of a kind and a slug, and returns a copy of it.
 func requireError(t *testing.T, err error, kind fault.Kind, slug fault.Slug) fault.Error {
 	t.Helper()
@@ -91,11 +121,21 @@ func FuzzCheckName(f *testing.F) {
 		strings.Repeat("x", 129)} {
 		f.Add(name)
 	}
-	pattern := regexp.MustCompile(strings.TrimSuffix(NamePattern, "$") + `\z`)
+	for _, name := range []string{"a/b", "/", "a/", "a//b", "a/../b", "a/_b", strings.Repeat("x", 512), strings.Repeat("x", 513)} {
+		f.Add(name)
+	}
+	whole := func(pattern string) *regexp.Regexp {
+		return regexp.MustCompile(strings.TrimSuffix(pattern, "$") + `\z`)
+	}
+	pattern, ofChannels := whole(NamePattern), whole(ChannelPattern)
 	f.Fuzz(func(t *testing.T, name string) {
-		for _, c := range nameChecks {
+		for i, c := range nameChecks {
 			err := c.check(name)
-			require.Equal(t, pattern.MatchString(name), err == nil, "%q: %v", name, err)
+			valid := pattern.MatchString(name)
+			if i == 0 {
+				valid = ofChannels.MatchString(name) && len(name) <= MaxChannelBytes
+			}
+			require.Equal(t, valid, err == nil, "%q: %v", name, err)
 			if err != nil {
 				requireError(t, err, fault.Invalid, c.slug)
 			}

@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/oklog/ulid/v2"
 
 	"github.com/tidemark-dev/tidemark/clock"
 	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/internal/names"
 )
 
 // Operations are the actions of operators on channels.
@@ -129,7 +131,8 @@ const describedTogether = 50
 // others wait. Errors: fault.SlugInvalidQuery and the store's.
 func (s *Service) Channels(ctx context.Context, prefix, cursor string, details bool) (SummaryPage, error) {
 	if prefix != "" {
-		if err := checkName(prefix, "prefix", "prefix", fault.SlugInvalidQuery); err != nil {
+		whole := strings.TrimSuffix(prefix, "/") // which may be followed by a segment
+		if err := checkName(names.WrongChannel(whole), "prefix", "prefix", fault.SlugInvalidQuery); err != nil {
 			return SummaryPage{}, err
 		}
 	}

@@ -137,7 +137,7 @@ func NewPolicies(fallback Policy, rules []Rule) (*Policies, error) {
 }
 
 func compileRule(r *Rule, fallback Policy) (compiledRule, error) {
-	pattern, err := patterns.Compile(r.Pattern, names.CanContain)
+	pattern, err := patterns.Compile(r.Pattern, names.ChannelCanContain)
 	if err != nil {
 		return compiledRule{}, fmt.Errorf("pattern: %w", err)
 	}

@@ -41,9 +41,10 @@ var tokenEncoding = base64.RawURLEncoding.Strict()
 
 // listOf returns a hash of the sources of a stream.
 func listOf(targets []target) [16]byte {
-	var names []byte // a slash isn't in any
+	var names []byte
 	for _, t := range targets {
-		names = append(append(append(append(names, t.channel...), '/'), t.subscriber...), '/')
+		name := strings.ReplaceAll(t.channel, "/", "\x00") // no name has one: a slash then ends a name
+		names = append(append(append(append(names, name...), '/'), t.subscriber...), '/')
 	}
 	sum := sha256.Sum256(names)
 	return [16]byte(sum[:])

@@ -69,13 +69,14 @@ type Durability struct {
 
 // Limits are the limits of one request.
 type Limits struct {
-	MaxNameBytes  int   `json:"maxNameBytes"`  // of channel names, subscriber names and message IDs
-	MaxBodyBytes  int64 `json:"maxBodyBytes"`  // of a request
-	MaxBatch      int   `json:"maxBatch"`      // messages in one publish
-	DefaultMax    int   `json:"defaultMax"`    // messages in a fetch without a max
-	MaxMax        int   `json:"maxMax"`        // the largest max of a fetch
-	MaxFetchBytes int   `json:"maxFetchBytes"` // bytes of contents in the answer to a fetch; one message is always returned
-	MaxWaitMillis int64 `json:"maxWaitMs"`     // the longest wait of a fetch
+	MaxChannelBytes int   `json:"maxChannelBytes"` // of channel names
+	MaxNameBytes    int   `json:"maxNameBytes"`    // of subscriber names and message IDs
+	MaxBodyBytes    int64 `json:"maxBodyBytes"`    // of a request
+	MaxBatch        int   `json:"maxBatch"`        // messages in one publish
+	DefaultMax      int   `json:"defaultMax"`      // messages in a fetch without a max
+	MaxMax          int   `json:"maxMax"`          // the largest max of a fetch
+	MaxFetchBytes   int   `json:"maxFetchBytes"`   // bytes of contents in the answer to a fetch; one message is always returned
+	MaxWaitMillis   int64 `json:"maxWaitMs"`       // the longest wait of a fetch
 }
 
 // Page selects a part of a channel's subscribers. The zero value is the first page, of the default size.

@@ -28,7 +28,12 @@ func namesIn(handle string) (channel, subscriber string) {
 		return "", ""
 	}
 	rest := raw[start:]
-	channel = string(rest[1:min(1+int(rest[0]), len(rest))])
+	size := int(rest[0])
+	if raw[0] == 4 && len(rest) > 1 {
+		rest = rest[1:]
+		size = size<<8 + int(rest[0])
+	}
+	channel = string(rest[1:min(1+size, len(rest))])
 	if rest = rest[1+len(channel):]; len(rest) == 0 {
 		return channel, ""
 	}
@@ -45,6 +50,7 @@ func FuzzVerify(f *testing.F) {
 		"", "AQ", golden, golden + "\n", golden + "A", golden[:40], "Ag" + golden[2:],
 		ring.Sign(receipt.Receipt{}),
 		ring.Sign(receipt.Receipt{Channel: longest, Subscriber: longest}),
+		ring.Sign(receipt.Receipt{Channel: longest + longest, Subscriber: longest}),
 	} {
 		f.Add(handle)
 		if raw, err := base64.RawURLEncoding.DecodeString(handle); err == nil && len(raw) > macBytes {

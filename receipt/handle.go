@@ -12,7 +12,9 @@ import (
 )
 
 const (
-	// MaxNameBytes is the longest channel name, subscriber name and message ID that fits into a handle.
+	// MaxChannelBytes is the longest channel name that fits into a handle.
+	MaxChannelBytes = 512
+	// MaxNameBytes is the longest subscriber name and message ID that fits into a handle.
 	MaxNameBytes = 255
 	// MaxHandleBytes is the length of the longest handle.
 	MaxHandleBytes = (maxRawBytes*8 + 5) / 6
@@ -20,10 +22,11 @@ const (
 
 const (
 	version     = 3
+	versionLong = 4 // of a channel whose name is longer than one byte can say
 	macBytes    = 16
 	writeAt     = 1 + 16 + 8               // after version, epoch and clock
 	namesAt     = writeAt + writeBytes + 8 // after the write and the time
-	maxRawBytes = namesAt + 3*(1+MaxNameBytes) + macBytes
+	maxRawBytes = namesAt + 2 + MaxChannelBytes + 2*(1+MaxNameBytes) + macBytes
 )
 
 // handleEncoding refuses trailing bits, so that no two handles decode to the same bytes. It ignores line breaks, which
@@ -45,7 +48,12 @@ type fields struct {
 
 // appendSigned appends the bytes of r's handle that the MAC covers.
 func appendSigned(b []byte, r *Receipt) []byte {
-	b = append(b, version)
+	long := len(r.Channel) > MaxNameBytes
+	if long {
+		b = append(b, versionLong)
+	} else {
+		b = append(b, version)
+	}
 	b = append(b, r.Epoch[:]...)
 	b = binary.BigEndian.AppendUint64(b, uint64(r.Clock))
 	b = append(b, r.Write[:]...)
@@ -54,7 +62,10 @@ func appendSigned(b []byte, r *Receipt) []byte {
 		published = r.PublishedAt.UnixMilli()
 	}
 	b = binary.BigEndian.AppendUint64(b, uint64(published))
-	for _, name := range []string{r.Channel, r.Subscriber, r.MessageID} {
+	for i, name := range [...]string{r.Channel, r.Subscriber, r.MessageID} {
+		if long && i == 0 {
+			b = append(b, byte(len(name)>>8))
+		}
 		b = append(b, byte(len(name)))
 		b = append(b, name...)
 	}
@@ -81,7 +92,7 @@ func split(raw []byte) (fields, error) {
 	if len(raw) == 0 {
 		return fields{}, fmt.Errorf("%w: empty", ErrMalformed)
 	}
-	if raw[0] != version {
+	if raw[0] != version && raw[0] != versionLong {
 		return fields{}, fmt.Errorf("%w: unknown version %d", ErrMalformed, raw[0])
 	}
 	end := len(raw) - macBytes
@@ -97,10 +108,20 @@ func split(raw []byte) (fields, error) {
 		published: int64(binary.BigEndian.Uint64(raw[writeAt+writeBytes : namesAt])),
 	}
 	rest := raw[namesAt:end]
+	if raw[0] == versionLong {
+		if len(rest) < 2 || rest[0] == 0 || int(rest[0])<<8+int(rest[1]) > len(rest)-2 {
+			return fields{}, fmt.Errorf("%w: channel is cut short", ErrMalformed)
+		}
+		n := 2 + int(rest[0])<<8 + int(rest[1])
+		f.channel, rest = rest[2:n], rest[n:]
+	}
 	for _, name := range []struct {
 		what string
 		to   *[]byte
 	}{{"channel", &f.channel}, {"subscriber", &f.subscriber}, {"message ID", &f.messageID}} {
+		if *name.to != nil {
+			continue
+		}
 		var ok bool
 		if *name.to, rest, ok = cutName(rest); !ok {
 			return fields{}, fmt.Errorf("%w: %s is cut short", ErrMalformed, name.what)

@@ -81,10 +81,10 @@ func (k *Keyring) Replace(with ...Key) error {
 }
 
 // Sign returns the handle of r, at most MaxHandleBytes long. A receipt has one handle per key. Sign panics if a name is
-// longer than MaxNameBytes or the clock isn't valid: the caller must have checked both.
+// longer than MaxChannelBytes or MaxNameBytes, or the clock isn't valid: the caller must have checked both.
 func (k *Keyring) Sign(r Receipt) string {
-	if max(len(r.Channel), len(r.Subscriber), len(r.MessageID)) > MaxNameBytes {
-		panic(fmt.Sprintf("receipt: name of more than %d bytes", MaxNameBytes))
+	if len(r.Channel) > MaxChannelBytes || max(len(r.Subscriber), len(r.MessageID)) > MaxNameBytes {
+		panic(fmt.Sprintf("receipt: name of more than %d or %d bytes", MaxChannelBytes, MaxNameBytes))
 	}
 	if !r.Clock.Valid() {
 		panic(fmt.Sprintf("receipt: %d is no clock", r.Clock))

@@ -84,10 +84,25 @@ func TestLongestHandle(t *testing.T) {
 	t.Parallel()
 	ring := newKeyring(t, fixedKey(1))
 	name := strings.Repeat("n", receipt.MaxNameBytes)
-	handle := ring.Sign(receipt.Receipt{Channel: name, Subscriber: name, MessageID: name})
+	channel := strings.Repeat("c", receipt.MaxChannelBytes)
+	handle := ring.Sign(receipt.Receipt{Channel: channel, Subscriber: name, MessageID: name})
 	require.Len(t, handle, receipt.MaxHandleBytes)
-	_, err := ring.Verify(handle, name, name)
+	_, err := ring.Verify(handle, channel, name)
 	require.NoError(t, err)
+}
+
+// TestVersions: only a handle that needs it has version 4, so that a server of an earlier version knows all others.
+func TestVersions(t *testing.T) {
+	t.Parallel()
+	ring := newKeyring(t, fixedKey(1))
+	for size, version := range map[int]byte{1: 3, 255: 3, 256: 4, 257: 4, 511: 4, 512: 4} {
+		r := receipt.Receipt{Channel: strings.Repeat("c", size), Subscriber: "s", MessageID: "m"}
+		handle := ring.Sign(r)
+		require.Equal(t, version, decode(t, handle)[0], size)
+		got, err := ring.Verify(handle, r.Channel, r.Subscriber)
+		require.NoError(t, err)
+		require.Equal(t, r, got)
+	}
 }
 
 func TestSignRefusesWhatNoHandleCanCarry(t *testing.T) {
@@ -95,7 +110,7 @@ func TestSignRefusesWhatNoHandleCanCarry(t *testing.T) {
 	ring := newKeyring(t, fixedKey(1))
 	long := strings.Repeat("n", receipt.MaxNameBytes+1)
 	for _, r := range []receipt.Receipt{
-		{Channel: long}, {Subscriber: long}, {MessageID: long}, {Clock: clock.Max + 1}, {Clock: clock.Min - 1},
+		{Channel: strings.Repeat("c", receipt.MaxChannelBytes+1)}, {Subscriber: long}, {MessageID: long}, {Clock: clock.Max + 1}, {Clock: clock.Min - 1},
 	} {
 		require.Panics(t, func() { ring.Sign(r) })
 	}
@@ -139,8 +154,8 @@ func TestVerifyRefusesText(t *testing.T) {
 		"line break inside":     {golden[:20] + "\r\n" + golden[20:], receipt.ErrMalformed, "line break"},
 		"bits left over":        {string(leftOver), receipt.ErrMalformed, "illegal base64"},
 		"too long": {strings.Repeat("A", receipt.MaxHandleBytes+1), receipt.ErrMalformed,
-			"longer than 1100 bytes"},
-		"megabytes":     {strings.Repeat("\n", 1<<22), receipt.ErrMalformed, "longer than 1100 bytes"},
+			"longer than 1444 bytes"},
+		"megabytes":     {strings.Repeat("\n", 1<<22), receipt.ErrMalformed, "longer than 1444 bytes"},
 		"version alone": {encode([]byte{3}), receipt.ErrMalformed, "too short"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -166,7 +181,9 @@ func TestVerifyRefusesContent(t *testing.T) {
 	for name, content := range map[string]refusal{
 		"version 0":             {seal(key, set(0, 0)), receipt.ErrMalformed, "unknown version 0"},
 		"version 2":             {seal(key, set(0, 2)), receipt.ErrMalformed, "unknown version 2"},
-		"version 4":             {seal(key, set(0, 4)), receipt.ErrMalformed, "unknown version 4"},
+		"version 5":             {seal(key, set(0, 5)), receipt.ErrMalformed, "unknown version 5"},
+		"version 4, cut":        {seal(key, set(0, 4)), receipt.ErrMalformed, "channel"},
+		"version 4, short name": {seal(key, append(set(0, 4)[:41], 0, 3, 'c', 'h', 'X', 1, 's', 0)), receipt.ErrMalformed, "channel"},
 		"cut":                   {seal(key, signed[:40]), receipt.ErrMalformed, "too short"},
 		"names missing":         {seal(key, signed[:41]), receipt.ErrMalformed, "channel"},
 		"channel too long":      {seal(key, set(41, 14)), receipt.ErrMalformed, "channel"},

@@ -5,16 +5,16 @@
 // Verify turns a handle back into a receipt, if it was signed with a key of the ring for the same subscriber of the
 // same channel. A handle is signed but not secret.
 //
-// # Format, version 3
+// # Format, versions 3 and 4
 //
 // A handle is base64url (RFC 4648, without padding, without line breaks) of
 //
-//	version       1 byte, 3
+//	version       1 byte: 3, or 4 if the channel's name has more than 255 bytes
 //	epoch        16 bytes, the ULID
 //	clock         8 bytes, big-endian two's complement
 //	write         8 bytes; zeros: unknown
 //	published     8 bytes, big-endian milliseconds since 1970; zeros: unknown
-//	channel       1 byte for the length, then the name
+//	channel       1 byte for the length, of version 4 2 bytes, big-endian, then the name
 //	subscriber    1 byte for the length, then the name
 //	message ID    1 byte for the length, then the ID
 //	MAC          16 bytes, the first ones of HMAC-SHA256 over all bytes before
@@ -40,7 +40,7 @@ import (
 // Receipt means: Subscriber of Channel has read everything up to Clock in Epoch, and the message at Clock is MessageID,
 // as it was stored by Write. All three are unknown if the message was gone when the receipt was made.
 type Receipt struct {
-	Channel     string // at most MaxNameBytes
+	Channel     string // at most MaxChannelBytes
 	Subscriber  string // at most MaxNameBytes
 	Epoch       ulid.ULID
 	Clock       clock.Clock

@@ -46,13 +46,14 @@ func receipts() *rapid.Generator[receipt.Receipt] {
 		rapid.Map(rapid.SliceOfN(rapid.Byte(), receipt.MaxNameBytes, receipt.MaxNameBytes),
 			func(b []byte) string { return string(b) }),
 	)
+	long := rapid.Map(rapid.SliceOfN(rapid.Byte(), 0, receipt.MaxChannelBytes), func(b []byte) string { return string(b) })
 	clocks := rapid.OneOf(
 		rapid.SampledFrom([]int64{0, 1, -1, 1e14, -1e14, int64(clock.Max) - 1, int64(clock.Max), int64(clock.Min)}),
 		rapid.Int64Range(int64(clock.Min), int64(clock.Max)),
 	)
 	return rapid.Custom(func(t *rapid.T) receipt.Receipt {
 		r := receipt.Receipt{
-			Channel:    names.Draw(t, "channel"),
+			Channel:    rapid.OneOf(names, long).Draw(t, "channel"),
 			Subscriber: names.Draw(t, "subscriber"),
 			Epoch:      ulid.ULID(rapid.SliceOfN(rapid.Byte(), 16, 16).Draw(t, "epoch")),
 			Clock:      clock.Clock(clocks.Draw(t, "clock")),

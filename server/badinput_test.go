@@ -25,7 +25,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-var long = strings.Repeat("n", 129)
+var longChannel = strings.Repeat("n", 513)
 
 // badCalls are requests that are refused. Their problems are in testdata/problems, by name.
 var badCalls = map[string]string{
@@ -37,7 +37,9 @@ var badCalls = map[string]string{
 	"method":                "PATCH /v1/channels/c {}",
 	"method-of-fetch":       "HEAD-IS-NOT-ONE " + servertest.At + "/messages",
 	"channel-empty":         `POST /v1/channels//messages {"content":1}`,
-	"channel-slash":         `POST /v1/channels/a%2Fb/messages {"content":1}`,
+	"channel-slash":         `POST /v1/channels/a%2F/messages {"content":1}`,
+	"channel-slashes":       `POST /v1/channels/a%2F%2Fb/messages {"content":1}`,
+	"channel-climbs":        `POST /v1/channels/a%2F..%2Fb/messages {"content":1}`,
 	"channel-slash-only":    `POST /v1/channels/%2F/messages {"content":1}`,
 	"channel-nul":           `POST /v1/channels/c%00/messages {"content":1}`,
 	"channel-control":       `POST /v1/channels/c%0d%0aX/messages {"content":1}`,
@@ -47,7 +49,7 @@ var badCalls = map[string]string{
 	"channel-escaped-twice": "GET /v1/channels/a%2562",
 	"channel-not-utf8":      "GET /v1/channels/c%ff",
 	"channel-utf8":          "GET /v1/channels/%C3%A9",
-	"channel-long":          "GET /v1/channels/" + long,
+	"channel-long":          "GET /v1/channels/" + longChannel,
 	"channel-policy":        "GET /v1/channels/life-long",
 	"subscriber-slash":      "GET /v1/channels/c/subscribers/s%2Fmessages",
 	"subscriber-empty":      "GET /v1/channels/c/subscribers//messages",
@@ -195,7 +197,7 @@ func TestPathsAreRoutedAsTheyWereSent(t *testing.T) {
 	t.Parallel()
 	h := servertest.Start(t)
 	h.Subscribe("c", "s")
-	h.Do("GET", "/v1/channels/c%2Fsubscribers%2Fs%2Fmessages", "").Problem(400, fault.SlugInvalidChannel)
+	h.Do("GET", "/v1/channels/c%2Fsubscribers%2Fs%2Fmessages", "").Problem(404, fault.SlugNoChannel)
 	h.Do("DELETE", "/v1/channels/c/subscribers/s%2F..%2Fs", "").Problem(400, fault.SlugInvalidSubscriber)
 	h.Do("GET", "/v1%2Finfo", "").Problem(404, fault.SlugNoPath)
 	h.Do("GET", "/%76%31/info", "").Problem(404, fault.SlugNoPath)

@@ -281,7 +281,7 @@ func TestStreamsThatAreRefused(t *testing.T) {
 		"/v1/stream?sub=c/s&sub=c/s":   fault.SlugInvalidSources,
 		many:                           fault.SlugInvalidSources,
 		"/v1/stream?sub=c/s&sub=%7B/s": fault.SlugInvalidChannel,
-		"/v1/stream?sub=c/s&sub=d/s/t": fault.SlugInvalidSubscriber,
+		"/v1/stream?sub=c/s&sub=d/.t":  fault.SlugInvalidSubscriber,
 		"/v1/stream?sub=c/s&sub=d/s&lastEventId=" + handle:          fault.SlugReceiptChannel,
 		streamOfS + "?window=x":                                     fault.SlugInvalidQuery,
 		streamOfS + "?window=-1":                                    fault.SlugInvalidQuery,

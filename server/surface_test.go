@@ -25,7 +25,7 @@ func TestInfo(t *testing.T) {
 		"storage": {"kind": "standalone", "product": "redis", "version": "7.0.15", "durability": {
 			"level": "memory", "appendOnly": false, "fsync": "everysec", "replicas": 0, "evictionPolicy": "noeviction",
 			"maxMemoryBytes": 0, "warnings": ["The append-only file is off."]}},
-		"limits": {"maxNameBytes": 128, "maxBodyBytes": 1048576, "maxBatch": 250, "defaultMax": 64, "maxMax": 1000,
+		"limits": {"maxChannelBytes": 512, "maxNameBytes": 128, "maxBodyBytes": 1048576, "maxBatch": 250, "defaultMax": 64, "maxMax": 1000,
 			"maxFetchBytes": 4194304, "maxWaitMs": 60000}}`)
 	h.Do("GET", "/v1/info?x=1", "").Problem(400, fault.SlugInvalidQuery)
 }
@@ -66,10 +66,10 @@ func TestRequestID(t *testing.T) {
 func TestAccessLog(t *testing.T) {
 	t.Parallel()
 	h := servertest.Start(t)
-	id := h.Do("GET", "/v1/channels/a%2Fb", "").Header.Get("X-Request-Id")
+	id := h.Do("GET", "/v1/channels/a%2F", "").Header.Get("X-Request-Id")
 	logged := h.Logs.Request(t, id)
 	require.Equal(t, slog.LevelDebug, logged.Level)
-	require.Equal(t, "/v1/channels/a%2Fb", logged.Attributes["path"])
+	require.Equal(t, "/v1/channels/a%2F", logged.Attributes["path"])
 	require.Equal(t, "GET", logged.Attributes["method"])
 	require.Equal(t, "400", logged.Attributes["status"])
 	require.Contains(t, logged.Attributes["error"], "channel name")

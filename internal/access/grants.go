@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tidemark-dev/tidemark/internal/names"
 	"github.com/tidemark-dev/tidemark/internal/strictjson"
 )
 
@@ -70,13 +71,13 @@ func (g Grants) CheckPatterns() error {
 		for _, list := range []struct {
 			member   string
 			patterns []Pattern
-			names    bool // what they match are names
+			inNames  func(rune) bool // whether the names that they match can contain a character; nil: any can be there
 		}{
-			{"channels", g[i].Channels, true}, {"subscribers", g[i].Subscribers, true}, {"queues", g[i].Queues, true},
-			{"owners", g[i].Owners, false}, {"records", g[i].Records, false},
+			{"channels", g[i].Channels, names.ChannelCanContain}, {"subscribers", g[i].Subscribers, names.CanContain},
+			{"queues", g[i].Queues, names.CanContain}, {"owners", g[i].Owners, nil}, {"records", g[i].Records, nil},
 		} {
 			for n := range list.patterns {
-				if err := list.patterns[n].checkForeign(list.names); err != nil {
+				if err := list.patterns[n].checkForeign(list.inNames); err != nil {
 					return fmt.Errorf("grants[%d].%s[%d]: %w", i, list.member, n, err)
 				}
 			}

@@ -79,19 +79,20 @@ func compile(text string, cut func(string) (before, name, after string, found bo
 	return p
 }
 
-// checkForeign returns an error if the pattern has two stars in a row, or a character that no name has.
-func (p Pattern) checkForeign(isOfNames bool) error {
+// checkForeign returns an error if the pattern has two stars in a row, or a character that no name has: inNames reports
+// whether names can contain it. nil: they can contain any.
+func (p Pattern) checkForeign(inNames func(rune) bool) error {
 	if strings.Contains(p.text, "**") {
 		return fmt.Errorf("%.64q has two stars in a row: one matches any text, dots, colons and slashes included", p.text)
 	}
 	for i, part := range p.parts {
 		for j := range part {
 			piece := &part[j]
-			if !isOfNames || piece.subject || piece.capture {
+			if inNames == nil || piece.subject || piece.capture {
 				continue
 			}
 			for at, r := range piece.text {
-				if begins := i == 0 && j == 0 && at == 0; !names.CanContain(r) || begins && !names.CanBegin(r) {
+				if begins := i == 0 && j == 0 && at == 0; !inNames(r) || begins && !names.CanBegin(r) {
 					return errForeign(p.text, r, begins)
 				}
 			}

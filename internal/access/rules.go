@@ -46,7 +46,7 @@ type Rules []rule
 func CompileRules(rules []ChannelRule) (Rules, error) {
 	compiled := make(Rules, len(rules))
 	for i, r := range rules {
-		pattern, err := patterns.Compile(r.Pattern, names.CanContain)
+		pattern, err := patterns.Compile(r.Pattern, names.ChannelCanContain)
 		if err != nil {
 			return nil, fmt.Errorf("channels[%d].pattern: %w", i, err)
 		}

@@ -47,7 +47,7 @@ func readQuery(c *web.Call, known []string) (q channel.StreamQuery, err error) {
 			q.From = append(q.From, from)
 			return err
 		case tailParameter:
-			name, from, ok := strings.Cut(value, "/")
+			name, from, ok := cutLast(value)
 			if !ok {
 				return web.RefuseParameter(tailParameter,
 					fmt.Sprintf("tail is %.64q, it must have the form channel/from", value))
@@ -77,12 +77,21 @@ func readQuery(c *web.Call, known []string) (q channel.StreamQuery, err error) {
 
 // parseSource parses channel/subscriber.
 func parseSource(text string) (channel.Source, error) {
-	name, subscriber, ok := strings.Cut(text, "/")
+	name, subscriber, ok := cutLast(text)
 	if !ok {
 		return channel.Source{}, web.RefuseParameter(subParameter,
 			fmt.Sprintf("sub is %.64q, it must have the form channel/subscriber", text))
 	}
 	return channel.Source{Channel: name, Subscriber: subscriber}, nil
+}
+
+// cutLast cuts the text after the last slash off the name of a channel, which may have slashes.
+func cutLast(text string) (name, after string, found bool) {
+	at := strings.LastIndexByte(text, '/')
+	if at < 0 {
+		return text, "", false
+	}
+	return text[:at], text[at+1:], true
 }
 
 // parseFrom parses where a tail begins.
@@ -115,7 +124,7 @@ func namedChannels(c *web.Call, allow func(name string) bool) bool {
 		if name != subParameter && name != tailParameter {
 			continue
 		}
-		if of, _, _ := strings.Cut(value, "/"); !allow(of) {
+		if of, _, _ := cutLast(value); !allow(of) {
 			return false
 		}
 		found = true

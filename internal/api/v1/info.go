@@ -34,7 +34,8 @@ func (i *info) show(c *web.Call) error {
 		Access:  i.about.Access,
 		Storage: StorageOf(i.about.Storage(), i.about.Warnings),
 		Limits: client.Limits{
-			MaxNameBytes: channel.MaxNameBytes, MaxBodyBytes: i.maxBody, MaxBatch: limits.MaxBatch,
+			MaxChannelBytes: channel.MaxChannelBytes, MaxNameBytes: channel.MaxNameBytes, MaxBodyBytes: i.maxBody,
+			MaxBatch:   limits.MaxBatch,
 			DefaultMax: limits.DefaultMax, MaxMax: limits.MaxMax, MaxFetchBytes: limits.FetchBytes,
 			MaxWaitMillis: limits.MaxWait.Milliseconds(),
 		},

@@ -113,7 +113,7 @@ func ofContent(err error) error {
 
 // answerPublished answers 201, or 200 if all messages are duplicates.
 func answerPublished(c *web.Call, published []channel.Published, batch bool) error {
-	const perMessage = 2*channel.MaxNameBytes + 112
+	const perMessage = channel.MaxChannelBytes + channel.MaxNameBytes + 112
 	status, name := http.StatusOK, c.Param(0)
 	for i := range published {
 		if !published[i].Duplicate {

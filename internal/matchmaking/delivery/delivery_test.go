@@ -69,9 +69,10 @@ func TestNames(t *testing.T) {
 	longest := func(bytes int) string { return strings.Repeat("x", bytes) }
 	for _, id := range []string{"a", "A.b:c-d_9", longest(matchmaking.MaxTicketIDBytes),
 		longest(matchmaking.MaxTicketIDBytes + 1), "", "-a", "a b", "a\n", "ü"} {
-		require.Equal(t, id != "" && id[0] != '-' && channel.CheckChannel(matchmaking.ChannelOf(id)) == nil,
+		require.Equal(t, id != "" && id[0] != '-' && channel.CheckMessageID(matchmaking.ChannelOf(id)) == nil,
 			matchmaking.CheckTicketID(id) == nil, "%q", id)
-		require.Equal(t, channel.CheckChannel(id) == nil && len(id) <= matchmaking.MaxQueueNameBytes,
+		require.True(t, matchmaking.CheckTicketID(id) != nil || channel.CheckChannel(matchmaking.ChannelOf(id)) == nil, id)
+		require.Equal(t, channel.CheckMessageID(id) == nil && len(id) <= matchmaking.MaxQueueNameBytes,
 			matchmaking.CheckQueueName(id) == nil, "%q", id)
 	}
 	for _, id := range []string{longest(matchmaking.MaxMatchIDBytes), longest(matchmaking.MaxMatchIDBytes + 1)} {

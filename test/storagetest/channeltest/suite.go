@@ -15,7 +15,10 @@
 package channeltest
 
 import (
+	"strings"
 	"testing"
+
+	"github.com/tidemark-dev/tidemark/channel"
 )
 
 // area holds the cases of one part of the interface.
@@ -88,4 +91,4 @@ func runCase(t *testing.T, c testCase, open func(t testing.TB) Harness) {
 }
 
 // channelNames are valid names of unusual form or length, one for each start.
-var channelNames = []string{"0", "Tide_mark.v1:a-b", "ch.clock", longName}
+var channelNames = []string{"0", "Tide_mark.v1:a-b", "ch.clock/_a", strings.Repeat("seg/", channel.MaxChannelBytes/4-1) + "x"}
