@@ -176,7 +176,7 @@ func (f *waitingFetch) readBatch(ctx context.Context, _ []int) (ended bool, err 
 	f.at[0] = Position{Epoch: f.batch.Epoch, Clock: f.batch.Clock}
 	if f.request.Tail != nil { // the next read begins where this one has ended
 		at := receiptFor(&f.request, Position{Epoch: f.batch.Epoch, Clock: f.batch.Through}, &f.batch.Last)
-		f.request.After = &at
+		f.request.After, f.request.Anything = &at, false
 	}
 	return !f.batch.empty() || f.batch.Lost || f.batch.ended(), err
 }

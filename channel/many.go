@@ -24,6 +24,8 @@ type Source struct {
 	Last       string // as that of a Query; empty: none, as always in a stream
 	// Tail is where a tail begins: a source of a stream without a subscriber. nil: the source has one.
 	Tail *From
+	// After is where a tail of a stream continues, as if it had sent what is before. nil: it begins at Tail.
+	After *Offset
 }
 
 // ManyQuery is the input of FetchMany.

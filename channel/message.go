@@ -63,6 +63,7 @@ type Published struct {
 	Differs bool
 	Begun   bool // this publish created the channel, and this is its first message
 	Epoch   ulid.ULID
+	First   clock.Clock // that of the life
 	// Sequence is the highest sequence of the request's producer that was accepted; 0 without one.
 	Sequence int64
 }

@@ -48,8 +48,8 @@ func ParseOffset(text string) (Offset, error) {
 		return o, refused
 	}
 	var err error
-	if o.Epoch, err = ulid.ParseStrict(text[:epochChars]); err != nil {
-		return o, refused
+	if o.Epoch, err = ulid.ParseStrict(text[:epochChars]); err != nil || o.Epoch.String() != text[:epochChars] {
+		return o, refused // also of lower case, which would sort elsewhere
 	}
 	turn, digits := text[epochChars+1], text[epochChars+2:offsetChars]
 	place, err := strconv.ParseUint(digits, 10, 64)

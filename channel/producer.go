@@ -48,9 +48,10 @@ var (
 // unwraps to one of the errors above.
 type RefusedError struct {
 	Err      error
-	Position Position // of the channel
-	Epoch    int64    // of the producer, for ErrFenced and ErrProducerStart
-	Expected int64    // sequence of the producer, for ErrProducerGap
+	Position Position    // of the channel
+	First    clock.Clock // of the life
+	Epoch    int64       // of the producer, for ErrFenced and ErrProducerStart
+	Expected int64       // sequence of the producer, for ErrProducerGap
 }
 
 // Error describes the refusal.

@@ -48,7 +48,7 @@ func (s *Service) Read(ctx context.Context, q ReadQuery) (Reading, error) {
 	f := &waitingFetch{fetch: fetch{service: s, request: FetchRequest{Channel: q.Channel, Tail: &q.From, Max: q.Max,
 		MaxBytes: q.MaxBytes, Policy: policy, Identify: true}}}
 	if q.After != nil {
-		f.request.After = q.After.receipt(q.Channel)
+		f.request.After, f.request.Anything = q.After.receipt(q.Channel), q.After.Write.IsZero()
 	}
 	if f.request.Wait = q.Wait; q.Wait > 0 {
 		err = f.wait(ctx, false)

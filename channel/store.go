@@ -157,6 +157,8 @@ type FetchRequest struct {
 	// position the channel doesn't have begins at Tail, or at the channel's clock if that is ahead of it, or before the
 	// oldest message alive if the position is of an earlier life.
 	After *receipt.Receipt
+	// Anything says that it isn't known which message is at After: any may be.
+	Anything bool
 	// FromMark makes the reading begin at the mark all the same: After is only checked.
 	FromMark bool
 	// Identify asks for Batch.Last also if no messages are found, so that the batch has a position to begin at later.

@@ -208,6 +208,12 @@ func (s *Stream) prepare(ctx context.Context, q *StreamQuery) ([]*receipt.Receip
 	if n > 1 {
 		s.list = listOf(s.targets)
 	}
+	for i := range q.From {
+		if from := &q.From[i]; from.After != nil && from.Tail != nil {
+			s.continueAt(i, from.After.receipt(from.Channel))
+			s.sources[i].anything = from.After.Write.IsZero()
+		}
+	}
 	receipts, err := s.resume(ctx, q.Resume)
 	for i := range receipts {
 		if r := receipts[i]; r != nil && s.sources[i].isTail() {
@@ -294,6 +300,16 @@ func (s *Stream) Next(ctx context.Context, wait time.Duration) ([]Arrival, error
 		case <-ctx.Done():
 		}
 	}
+}
+
+// CaughtUp reports whether nothing follows what was returned, as far as the stream knows: no source has to be read.
+func (s *Stream) CaughtUp() bool {
+	for i := range s.sources {
+		if s.sources[i].isReadable() {
+			return false
+		}
+	}
+	return s.returned || len(s.arrivals) == 0
 }
 
 // Take returns what has arrived, as Next, but neither waits nor reads from the store. If done, it need not be called
@@ -576,7 +592,7 @@ func (s *Stream) read(ctx context.Context, which []int) (remaining int, failed e
 		}
 		switch {
 		case !src.fresh:
-			after[n], r.After = s.position(i), &after[n]
+			after[n], r.After, r.Anything = s.position(i), &after[n], src.anything
 		case src.resumed != nil:
 			r.After, r.FromMark = src.resumed, true
 		}

@@ -32,6 +32,8 @@ type streamSource struct {
 	checkAt time.Time // when the mark is read again while the window is full
 	// kept says that it is a tail of a channel with a TTL of its own, which reads renew.
 	kept bool
+	// anything says that the position is that of an offset which doesn't say which message is there.
+	anything bool
 }
 
 // isTail reports whether the source is a tail. A tail acknowledges by itself what is older than its last keptSent
@@ -63,7 +65,7 @@ func (s *Stream) accept(i int, b *Batch) {
 		s.at[i], src.last = Position{Epoch: b.Epoch, Clock: b.After}, Message{}
 	}
 	moved := src.moved && !lost
-	src.fresh, src.lapsed, src.renew, src.resumed = false, false, false, nil
+	src.fresh, src.lapsed, src.renew, src.anything, src.resumed = false, false, false, false, nil
 	if src.isTail() && b.TTL > 0 {
 		src.kept, s.renewal = true, min(s.renewal, b.TTL/2)
 		s.renewAt = earlier(s.renewAt, time.Now().Add(s.renewal))

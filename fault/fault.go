@@ -31,6 +31,7 @@ const (
 	Unauthenticated              // the request has no credential, or one that isn't valid
 	Limited                      // the caller has used up a limit; trying again later is safe
 	Unsupported                  // the service isn't set up for the request
+	Gone                         // what the request is for has existed, and won't exist again
 )
 
 // Error is an error for a client. It must not be changed once it is returned. As JSON it passes from one server to

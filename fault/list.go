@@ -35,6 +35,9 @@ const (
 	SlugMessageTooLarge   Slug = "message-too-large"
 	SlugBatchTooLarge     Slug = "batch-too-large"
 	SlugNoChannel         Slug = "channel-not-found"
+	SlugInvalidHeader     Slug = "invalid-header"
+	SlugOffsetGone        Slug = "offset-gone"
+	SlugNotServed         Slug = "not-served"
 	SlugChannelClosed     Slug = "channel-closed"
 	SlugChannelExists     Slug = "channel-exists"
 	SlugOtherContentType  Slug = "content-type-mismatch"
@@ -281,6 +284,21 @@ var entries = []Entry{
 		Slug: SlugNoChannel, Kinds: []Kind{NotFound}, Title: "Channel not found",
 		Cause:  "The channel does not exist, or its life has ended.",
 		Remedy: "Publish or subscribe to it first.",
+	},
+	{
+		Slug: SlugInvalidHeader, Kinds: []Kind{Invalid}, Title: "Invalid header",
+		Cause:  "A header of a request of the Durable Streams protocol is missing, there twice, or not what the protocol allows; `field` is its name.",
+		Remedy: "Fix the header. Of Producer-Id, Producer-Epoch and Producer-Seq send all three or none.",
+	},
+	{
+		Slug: SlugOffsetGone, Kinds: []Kind{Gone}, Title: "Offset gone",
+		Cause:  "The messages after the offset have expired, or were purged; or it is of an earlier stream of this path, or of a history that the storage has lost.",
+		Remedy: "Read from the beginning, by the offset -1, or from now on.",
+	},
+	{
+		Slug: SlugNotServed, Kinds: []Kind{Unsupported}, Title: "Not served",
+		Cause:  "The part of the Durable Streams protocol that the request is for, a subscription or a fork, isn't served by this service.",
+		Remedy: "Read the stream instead, with long polls or as server-sent events.",
 	},
 	{
 		Slug: SlugChannelClosed, Kinds: []Kind{Conflict}, Title: "Channel closed",

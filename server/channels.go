@@ -25,6 +25,7 @@ import (
 type channels struct {
 	service  v1.Channels // a *channel.Service, as streams
 	streams  streamed
+	lives    lives
 	reserved reserved
 	players  *delivery.Players // nil: there is no matchmaking, and tickets' channels are ordinary channels
 	counts   messageCounts
@@ -39,12 +40,12 @@ type streamed interface {
 // Publish publishes messages and counts them. A client that has made as many channels as it may publishes only to those
 // that exist.
 func (c *channels) Publish(ctx context.Context, r channel.PublishRequest) ([]channel.Published, error) {
-	client := limits.From(ctx)
+	client, asked := limits.From(ctx), r.Existing
 	if err := c.admitPublish(ctx, client, &r); err != nil {
 		return nil, err
 	}
 	published, err := c.service.Publish(ctx, r)
-	return c.published(client, r.Existing, published, err)
+	return c.published(client, r.Existing && !asked, published, err)
 }
 
 // Create creates a channel. A client that has made as many channels as it may gets those that exist.
@@ -121,7 +122,7 @@ func (c *channels) admitPublish(ctx context.Context, client limits.Client, r *ch
 	if err := client.Publish(ctx, countedBytes(r.Drafts)); err != nil {
 		return err
 	}
-	r.Existing = !client.MayMake(limits.NewChannels)
+	r.Existing = r.Existing || !client.MayMake(limits.NewChannels)
 	if trace := tracing.Of(ctx); trace != "" {
 		for i := range r.Drafts {
 			r.Drafts[i].Trace = trace

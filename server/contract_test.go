@@ -35,7 +35,8 @@ func TestRoutesMatchTheContract(t *testing.T) {
 	parameter := regexp.MustCompile(`:(\w+)`)
 	for _, route := range servertest.Start(t, servertest.WithQueues()).Routes() {
 		if route.Method != http.MethodHead && !servertest.Foreign.MatchString(route.Path) {
-			registered = append(registered, route.Method+" "+parameter.ReplaceAllString(route.Path, "{$1}"))
+			registered = append(registered, route.Method+" "+parameter.ReplaceAllString(
+				strings.Replace(route.Path, "*", "{path}", 1), "{$1}"))
 		}
 	}
 	require.ElementsMatch(t, documented, registered)

@@ -18,6 +18,7 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/access"
 	"github.com/tidemark-dev/tidemark/internal/access/limits"
 	"github.com/tidemark-dev/tidemark/internal/api/admin"
+	"github.com/tidemark-dev/tidemark/internal/api/durable"
 	"github.com/tidemark-dev/tidemark/internal/api/grpc"
 	"github.com/tidemark-dev/tidemark/internal/api/predecessor"
 	"github.com/tidemark-dev/tidemark/internal/api/records"
@@ -33,12 +34,13 @@ import (
 
 // Defaults of Options.
 const (
-	DefaultMaxBodyBytes int64 = 1 << 20
-	DefaultBodyMemory   int64 = 64 << 20
-	DefaultMaxStreams         = 250
-	DefaultIdleTimeout        = 2 * time.Minute
-	DefaultGrace              = 15 * time.Second
-	DefaultCORSMaxAge         = web.DefaultCORSMaxAge
+	DefaultMaxBodyBytes   int64 = 1 << 20
+	DefaultBodyMemory     int64 = 64 << 20
+	DefaultMaxStreams           = 250
+	DefaultIdleTimeout          = 2 * time.Minute
+	DefaultGrace                = 15 * time.Second
+	DefaultCORSMaxAge           = web.DefaultCORSMaxAge
+	DefaultDurableStreams       = durable.DefaultPrefix
 )
 
 // CORS lists the origins whose web pages may use the API from a browser.
@@ -75,8 +77,11 @@ type Options struct {
 	// is allowed on an open service and by listeners on a loopback address, and otherwise every name.
 	AllowHosts []string
 	OldPrefix  string // of the paths of the predecessor's API
-	Limits     Limits
-	Grace      time.Duration // time for requests to finish after Run's context has ended; 0: DefaultGrace
+	// DurableStreams is the prefix of the paths of the Durable Streams protocol, with a slash at its end, such as
+	// DefaultDurableStreams; "": it isn't served.
+	DurableStreams string
+	Limits         Limits
+	Grace          time.Duration // time for requests to finish after Run's context has ended; 0: DefaultGrace
 	// DrainDelay is how long Run serves as before after readiness has failed, for load balancers to notice. It is part
 	// of Grace.
 	DrainDelay time.Duration
@@ -139,8 +144,8 @@ type Server struct {
 // called once per registry.
 func New(o Options) *Server {
 	o = withDefaults(o)
-	o.CORS.RequestHeaders = slices.Concat(grpc.RequestHeaders, streams.RequestHeaders)
-	o.CORS.ResponseHeaders = grpc.ResponseHeaders
+	o.CORS.RequestHeaders = slices.Concat(grpc.RequestHeaders, streams.RequestHeaders, durable.RequestHeaders)
+	o.CORS.ResponseHeaders = slices.Concat(grpc.ResponseHeaders, durable.ResponseHeaders)
 	s := &Server{service: o.Service, options: o, log: o.Logger}
 	s.limiter = o.limiter()
 	s.router = web.New(web.Options{
@@ -201,7 +206,7 @@ func (s *Server) addRoutes() {
 	if o.Guard != nil {
 		who = "credentials"
 	}
-	c := &channels{service: s.service, streams: s.service, counts: newMessageCounts(o.Metrics)}
+	c := &channels{service: s.service, streams: s.service, lives: s.service, counts: newMessageCounts(o.Metrics)}
 	c.reserved.service = o.Reserved
 	api := v1.Options{
 		Channels: c, Console: s.consoleURL, Info: v1.Info{
@@ -223,6 +228,10 @@ func (s *Server) addRoutes() {
 	}
 	v1.Register(s.router, api)
 	streams.Register(s.router, streams.Options{Streams: c, Age: o.Limits.StreamAge, Metrics: o.Metrics})
+	if o.DurableStreams != "" {
+		durable.Register(s.router, durable.Options{Channels: c, Limits: s.service.Limits, Prefix: o.DurableStreams,
+			Metrics: o.Metrics})
+	}
 	s.sockets = streams.RegisterSockets(s.router, streams.SocketOptions{Channels: c, Age: o.Limits.StreamAge,
 		Patience: o.Limits.SocketPatience, Logger: o.Logger, Metrics: o.Metrics})
 	predecessor.Register(s.router, predecessor.Options{Channels: c, Limits: s.service.Limits, Prefix: s.options.OldPrefix})

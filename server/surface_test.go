@@ -12,6 +12,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/client"
 	"github.com/tidemark-dev/tidemark/fault"
+	"github.com/tidemark-dev/tidemark/internal/api/durable"
 	"github.com/tidemark-dev/tidemark/internal/wire"
 	"github.com/tidemark-dev/tidemark/server"
 	"github.com/tidemark-dev/tidemark/test/servertest"
@@ -131,7 +132,8 @@ func TestCORS(t *testing.T) {
 	preflight.Expect(http.StatusNoContent, "")
 	for name, value := range map[string]string{
 		"Origin": mine, "Methods": "OPTIONS, POST",
-		"Headers": "Authorization,Content-Type,X-Request-Id,Traceparent,Tracestate,Baggage,Connect-Protocol-Version,Connect-Timeout-Ms,Grpc-Timeout,X-Grpc-Web,X-User-Agent,Tidemark-Match,Tidemark-Queue,Tidemark-Ticket-Id,Last-Event-Id",
+		"Headers": "Authorization,Content-Type,X-Request-Id,Traceparent,Tracestate,Baggage,Connect-Protocol-Version,Connect-Timeout-Ms,Grpc-Timeout,X-Grpc-Web,X-User-Agent,Tidemark-Match,Tidemark-Queue,Tidemark-Ticket-Id,Last-Event-Id," +
+			strings.Join(durable.RequestHeaders, ","),
 	} {
 		require.Equal(t, value, preflight.Header.Get("Access-Control-Allow-"+name))
 	}
@@ -142,7 +144,8 @@ func TestCORS(t *testing.T) {
 		got := h.Do("GET", path, "", servertest.Header{Name: "Origin", Value: mine})
 		require.Equal(t, mine, got.Header.Get("Access-Control-Allow-Origin"))
 		require.Equal(t,
-			"X-Request-Id,Retry-After,Location,Www-Authenticate,Ratelimit,Ratelimit-Policy,Grpc-Status,Grpc-Message,Grpc-Status-Details-Bin", got.Header.Get("Access-Control-Expose-Headers"))
+			"X-Request-Id,Retry-After,Location,Www-Authenticate,Ratelimit,Ratelimit-Policy,Grpc-Status,Grpc-Message,Grpc-Status-Details-Bin,"+
+				strings.Join(durable.ResponseHeaders, ","), got.Header.Get("Access-Control-Expose-Headers"))
 		require.Equal(t, "Origin", got.Header.Get("Vary"))
 		require.Empty(t,
 			h.Do("GET", path, "", servertest.Header{Name: "Origin", Value: "https://evil.example.com"}).Header.Get(

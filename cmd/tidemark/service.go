@@ -152,7 +152,7 @@ func serverOptions(ctx context.Context, c config.Config, s stores, needs partNee
 		Ready:   s.ready,
 		Version: thisBuild().version,
 		CORS:    server.CORS{AllowOrigins: c.Server.CORSOrigins}, AllowHosts: c.Server.AllowHosts,
-		OldPrefix: c.Server.OldPrefix,
+		OldPrefix: c.Server.OldPrefix, DurableStreams: c.Server.DurableStreams,
 		Limits: server.Limits{
 			MaxBodyBytes: int64(c.Server.MaxBodyBytes), BodyMemory: int64(c.Server.BodyMemory),
 			AnswerMemory:   int64(c.Server.AnswerMemory),

@@ -69,6 +69,24 @@ func DecodeContent(body []byte) (content []byte, err error) {
 	return p.in(body), nil
 }
 
+// DecodeValues checks a body that is JSON, and returns the elements of its array, or the body as the only element if it is
+// another value. They are parts of body. The error is an *InputError with SlugInvalidContent.
+func DecodeValues(body []byte) (values [][]byte, err error) {
+	if !bytes.HasPrefix(body[start(body):], []byte("[")) {
+		value, err := DecodeContent(body)
+		return [][]byte{value}, err
+	}
+	var list []part
+	if err := decode(body, fault.SlugInvalidContent, &list); err != nil {
+		return nil, err
+	}
+	values = make([][]byte, len(list))
+	for i := range list {
+		values[i] = list[i].in(body)
+	}
+	return values, nil
+}
+
 // DefinitionError returns an *InputError for an error of package matchmaking that is about the text of a queue's
 // definition, which is the whole body: with SlugInvalidBody if the body isn't a JSON object, and SlugInvalidQueue
 // otherwise. It returns other errors unchanged.

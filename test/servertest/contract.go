@@ -133,8 +133,12 @@ func pathItem(doc *openapi3.T, path string) *openapi3.PathItem {
 	segments := strings.Split(path, "/")
 	for _, template := range doc.Paths.InMatchingOrder() {
 		want := strings.Split(template, "/")
-		if slices.EqualFunc(want, segments, func(w, s string) bool { return w == s || strings.HasPrefix(w, "{") }) &&
-			(segments[len(segments)-1] != "" || path == template) {
+		rest := segments
+		if want[len(want)-1] == "{path}" && len(rest) > len(want) { // it stands for all segments that follow
+			rest = rest[:len(want)]
+		}
+		if slices.EqualFunc(want, rest, func(w, s string) bool { return w == s || strings.HasPrefix(w, "{") }) &&
+			(rest[len(rest)-1] != "" || path == template) {
 			return doc.Paths.Find(template)
 		}
 	}

@@ -95,6 +95,7 @@ func Start(t testing.TB, changes ...func(*Setup)) *Harness {
 	s := Setup{}
 	s.Options = server.Options{
 		Version: "test", Logger: slog.New(h.Logs), Metrics: prometheus.NewRegistry(),
+		DurableStreams:  server.DefaultDurableStreams,
 		Storage:         func() storage.Description { return ShownStorage },
 		StorageWarnings: []string{"The append-only file is off."},
 	}
@@ -322,7 +323,8 @@ func (h *Harness) Try(ctx context.Context, method, path string, body io.Reader, 
 	if err != nil {
 		return Answer{}, err
 	}
-	asStored := method == http.MethodGet && strings.HasPrefix(path, "/v1/cache/") && resp.StatusCode == http.StatusOK
+	asStored := method == http.MethodGet && strings.HasPrefix(path, "/v1/cache/") && resp.StatusCode == http.StatusOK ||
+		strings.HasPrefix(path, server.DefaultDurableStreams) && resp.StatusCode < http.StatusBadRequest
 	if resp.Header.Get("Content-Encoding") == "gzip" && strings.Contains(resp.Header.Get("Content-Type"), "json") {
 		plain, err := gzip.NewReader(bytes.NewReader(data))
 		require.NoError(h.TB, err)
@@ -345,7 +347,7 @@ func (h *Harness) Try(ctx context.Context, method, path string, body io.Reader, 
 // origins.
 func (a Answer) IsSafe() {
 	a.TB.Helper()
-	require.Regexp(a.TB, "^((private, )?no-store(, no-transform)?|no-cache)$", a.Header.Get("Cache-Control"))
+	require.Regexp(a.TB, "^((private, )?no-store(, no-transform)?|no-cache(, no-transform)?|(public|private), max-age=.*)$", a.Header.Get("Cache-Control"))
 	require.Equal(a.TB, []string{"nosniff"}, a.Header["X-Content-Type-Options"])
 	require.Equal(a.TB, []string{"same-origin"}, a.Header["Cross-Origin-Resource-Policy"])
 }

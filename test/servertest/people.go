@@ -107,7 +107,7 @@ func (s sender) RoundTrip(r *http.Request) (*http.Response, error) {
 // CallOf returns a request to a route.
 func CallOf(r web.Route) (method, path string) {
 	return r.Method, strings.NewReplacer(
-		":channel", "c", ":subscriber", "s", ":ticket_id", "i", ":id", "i", ":queue", "q", ":kind", "author", `\:`, ":",
+		"stream/*", "stream/c", ":channel", "c", ":subscriber", "s", ":ticket_id", "i", ":id", "i", ":queue", "q", ":kind", "author", `\:`, ":",
 		":profile", "heap", "pprof/profile", "pprof/profile?seconds=0", "pprof/trace", "pprof/trace?seconds=0",
 	).Replace(r.Path)
 }

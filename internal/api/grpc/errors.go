@@ -51,6 +51,8 @@ func CodeOf(e *fault.Error) codes.Code {
 		return codes.ResourceExhausted
 	case fault.Unsupported:
 		return codes.Unimplemented
+	case fault.Gone:
+		return codes.OutOfRange
 	case fault.Internal:
 		return codes.Internal
 	}

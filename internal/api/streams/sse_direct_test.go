@@ -62,9 +62,10 @@ func (f *fed) Next(context.Context, time.Duration) ([]channel.Arrival, error) {
 	return arrivals, nil
 }
 
-func (*fed) Began() string { return "" }
-func (*fed) Token() string { return "" }
-func (f *fed) Close()      { close(f.closed) }
+func (*fed) Began() string  { return "" }
+func (*fed) CaughtUp() bool { return true }
+func (*fed) Token() string  { return "" }
+func (f *fed) Close()       { close(f.closed) }
 
 // pipeConn is a connection that never has room for a write without waiting.
 type pipeConn struct{ net.Conn }

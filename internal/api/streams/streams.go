@@ -30,6 +30,7 @@ type Stream interface {
 	Next(ctx context.Context, wait time.Duration) ([]channel.Arrival, error)
 	Take() (arrivals []channel.Arrival, again time.Time, done bool)
 	Began() string
+	CaughtUp() bool
 	Token() string
 	Close()
 }

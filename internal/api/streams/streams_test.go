@@ -35,9 +35,10 @@ func (e *endless) Next(context.Context, time.Duration) ([]channel.Arrival, error
 
 func (e *endless) Take() ([]channel.Arrival, time.Time, bool) { return nil, time.Time{}, false }
 
-func (e *endless) Began() string { return "" }
-func (e *endless) Token() string { return "token" }
-func (e *endless) Close()        { e.closed = true }
+func (e *endless) Began() string  { return "" }
+func (e *endless) CaughtUp() bool { return false }
+func (e *endless) Token() string  { return "token" }
+func (e *endless) Close()         { e.closed = true }
 
 // gaps is a stream of two gaps, the second one without a receipt.
 type gaps struct{ endless }

@@ -90,9 +90,10 @@ type backlog struct {
 	after chan struct{}
 }
 
-func (*backlog) Began() string { return "" }
-func (*backlog) Token() string { return "" }
-func (*backlog) Close()        {}
+func (*backlog) Began() string  { return "" }
+func (*backlog) CaughtUp() bool { return false }
+func (*backlog) Token() string  { return "" }
+func (*backlog) Close()         {}
 
 func (*backlog) Take() ([]channel.Arrival, time.Time, bool) { return nil, time.Time{}, false }
 

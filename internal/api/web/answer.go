@@ -65,6 +65,16 @@ func (c *Call) Value(status int, v any) error {
 // Append answers with JSON that appendJSON appends to a buffer with room for size bytes. It returns an error as Value
 // does.
 func (c *Call) Append(status, size int, appendJSON func([]byte) []byte) error {
+	return c.append(status, contentJSON, size, func(b []byte) []byte { return append(appendJSON(b), '\n') })
+}
+
+// AppendBytes answers 200 with a body of a media type that appendBody appends to a buffer with room for size bytes. It
+// returns an error as Value does.
+func (c *Call) AppendBytes(mediaType string, size int, appendBody func([]byte) []byte) error {
+	return c.append(http.StatusOK, []string{mediaType}, size, appendBody)
+}
+
+func (c *Call) append(status int, mediaType []string, size int, appendBody func([]byte) []byte) error {
 	if err := c.lapsed(); err != nil {
 		return err
 	}
@@ -73,8 +83,8 @@ func (c *Call) Append(status, size int, appendJSON func([]byte) []byte) error {
 	}
 	out := newBuffer(size)
 	defer out.Release()
-	out.Bytes = append(appendJSON(out.Bytes), '\n')
-	return c.write(status, contentJSON, out.Bytes)
+	out.Bytes = appendBody(out.Bytes)
+	return c.write(status, mediaType, out.Bytes)
 }
 
 // Bytes answers 200 with a body of a media type. It returns an error as Value does.
@@ -94,10 +104,17 @@ func (c *Call) Redirect(path string) error {
 }
 
 // NoContent answers 204.
-func (c *Call) NoContent() error {
-	c.begin(http.StatusNoContent)
+func (c *Call) NoContent() error { return c.Empty(http.StatusNoContent) }
+
+// Empty answers without a body.
+func (c *Call) Empty(status int) error {
+	c.begin(status)
 	return nil
 }
+
+// SetCaching sets the header Cache-Control of an answer other than a problem, which is no-store otherwise. It has no
+// effect if the client's credential was in the query.
+func (c *Call) SetCaching(value string) { c.caching = []string{value} }
 
 // SetLocation sets the header with the path of the created object.
 func (c *Call) SetLocation(path string) { c.response.Header()[headerLocation] = []string{path} }
@@ -146,6 +163,9 @@ func (c *Call) SetHeaders() {
 	header := c.response.Header()
 	header[headerRequestID] = c.id[:]
 	setSafetyHeaders(header)
+	if c.caching != nil {
+		header[headerCacheControl] = c.caching
+	}
 	if c.inQuery {
 		header[headerCacheControl] = privateNoStore
 	}

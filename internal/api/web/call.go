@@ -38,6 +38,7 @@ type Call struct {
 	cut       error        // a part of the answer was refused
 	status    int          // of the answer; 0: the answer hasn't begun
 	err       error        // the error, for the log
+	caching   []string     // see SetCaching
 	detachable
 }
 

@@ -79,6 +79,8 @@ func StatusOf(kind fault.Kind) int {
 		return http.StatusTooManyRequests
 	case fault.Unsupported:
 		return http.StatusNotImplemented
+	case fault.Gone:
+		return http.StatusGone
 	case fault.Internal:
 		return http.StatusInternalServerError
 	}
@@ -158,6 +160,7 @@ func Fail(c *Call, err error) {
 		body = nil // impossible: a problem has only strings and numbers
 	}
 	c.SetRetryAfter(p.RetryAfter)
+	c.caching = nil
 	c.unsent.Close()                                          // a problem isn't refused
 	_ = c.write(p.Status, contentProblem, append(body, '\n')) // write keeps its error for the log
 }

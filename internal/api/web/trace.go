@@ -34,7 +34,9 @@ func (c *Call) describe() {
 	c.span.Set(tracing.Text("http.request.method", c.request.Method), tracing.Text("http.route", c.route.metrics.route),
 		tracing.Number("http.response.status_code", status),
 		tracing.Text("network.protocol.version", strings.TrimSuffix(strings.TrimPrefix(c.request.Proto, "HTTP/"), ".0")))
-	if strings.Contains(c.route.Path, "/:channel") && status != http.StatusBadRequest { // else it may be no name
+	path := c.route.Path // of a channel if it has a parameter of that name, or if all of its rest is one
+	if (strings.Contains(path, "/:channel") || strings.HasSuffix(path, "/*") && c.route.Of != nil) &&
+		status != http.StatusBadRequest { // else it may be no name
 		c.span.Set(tracing.Text(tracing.Channel, c.Param(0)))
 	}
 	if status >= http.StatusBadRequest {

@@ -49,6 +49,7 @@ type Server struct {
 	AllowHosts     []string
 	TrustTraces    bool   // a client's traceparent alone decides whether its request is traced
 	OldPrefix      string // of the paths of the predecessor's API; "": none
+	DurableStreams string // prefix of the paths of the Durable Streams protocol; "": it isn't served
 	Grace          time.Duration
 	DrainDelay     time.Duration // part of Grace
 	MaxBodyBytes   int

@@ -52,6 +52,7 @@ func TestDefaults(t *testing.T) {
 
 	want := newConfig()
 	want.Server.Listen, want.Server.AdminListen = "127.0.0.1:8080", "127.0.0.1:8081"
+	want.Server.DurableStreams = "/v1/stream/"
 	want.GRPC = GRPC{Listen: "127.0.0.1:50504", MessageBytes: 1 << 20, QueryPage: 100}
 	want.Server.Grace = 30 * time.Second
 	want.Redis.Timeout, want.Redis.ConnectTimeout = 5*time.Second, 30*time.Second
@@ -136,8 +137,8 @@ func TestEverySource(t *testing.T) {
 		"openmatch-listen": "frontend=:11,backend=h:12,query=:13",
 		"admin-listen":     "unix:a/admin.sock", "port-offset": "0", "grace": "7s", "drain-delay": "2s",
 		"cors-origins": "https://a.example,https://b.example", "allow-hosts": "a.example,b.example",
-		"predecessor-prefix": "/old",
-		"redis":              "redis://a:6379,b:6379", "key-prefix": "mm1.", "redis-username": "u", "redis-password": "0123",
+		"predecessor-prefix": "/old", "durable-streams": "/streams/",
+		"redis": "redis://a:6379,b:6379", "key-prefix": "mm1.", "redis-username": "u", "redis-password": "0123",
 		"redis-ca-file": "ca.pem", "redis-server-name": "r.example", "redis-cert-file": "c.pem",
 		"redis-key-file": "k.pem", "redis-sentinel-master": "m",
 		"redis-sentinel-username": "su", "redis-sentinel-password": "1e3", "redis-timeout": "3s",

@@ -61,6 +61,9 @@ func serverOptions(c *Config) []option {
 		define("predecessor-prefix", "path", "", to(&c.Server.OldPrefix, pathPrefix), `
 			Path below which the predecessor's API is served, as with its http.pathPrefix: with /old, /old/channel/...
 			and /old/probe/... At most 128 bytes, and not below /v1.`),
+		define("durable-streams", "path", "/v1/stream/", to(&c.Server.DurableStreams, streamPrefix), `
+			Path below which channels are served by the Durable Streams protocol, with a slash at its end; off: it isn't.
+			At most 128 bytes, and below /v1 only /v1/stream/.`),
 	}
 }
 

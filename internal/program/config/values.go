@@ -166,6 +166,20 @@ func pathPrefix(text string) (string, error) {
 	return text, nil
 }
 
+// streamPrefix parses the beginning of the paths of streams, which is "" for off.
+func streamPrefix(text string) (string, error) {
+	path, ended := strings.CutSuffix(text, "/")
+	_, err := pathPrefix(path)
+	switch {
+	case text == "off":
+		return "", nil
+	case text == "/v1/stream/", ended && err == nil:
+		return text, nil
+	}
+	return "", fmt.Errorf("%q isn't off, nor a path such as /streams/, with a slash at its end, of at most 128 bytes, and "+
+		"below /v1 only /v1/stream/", text)
+}
+
 // durationBetween parses a duration between least and most.
 func durationBetween(least, maximum time.Duration) func(string) (time.Duration, error) {
 	return func(text string) (time.Duration, error) {

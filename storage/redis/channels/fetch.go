@@ -98,6 +98,13 @@ func (s *Store) FetchEach(ctx context.Context, requests []channel.FetchRequest) 
 	return results
 }
 
+// anyWrite is the argument of fetch.lua for a position whose message isn't known, in place of its write, which is the one
+// of receiptArgs with the index writeOfArgs.
+const (
+	anyWrite    = "*"
+	writeOfArgs = 3
+)
+
 // fromMark is the argument of fetch.lua for a subscriber.
 const fromMark = "mark"
 
@@ -139,7 +146,11 @@ func (s *Store) fetchCall(r *channel.FetchRequest, least, first int) redis.Call 
 	if r.FromMark {
 		ahead = "0"
 	}
-	return redis.Call{Keys: ackKeys(ch, *r.After), Args: append(append(args, receiptArgs(r.After, r.Policy)...), ahead)}
+	after := receiptArgs(r.After, r.Policy)
+	if r.Anything {
+		after[writeOfArgs] = anyWrite
+	}
+	return redis.Call{Keys: ackKeys(ch, *r.After), Args: append(append(args, after...), ahead)}
 }
 
 // completed decodes the messages that a script read, and reads the rest of a large batch.

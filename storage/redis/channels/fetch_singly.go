@@ -185,7 +185,7 @@ func (f singleReads) known(ctx context.Context, b *channel.Batch, r *channel.Fet
 	if after.Epoch != b.Epoch || !clock.Behind(after.Clock, b.Clock) {
 		return false, nil
 	}
-	if after.MessageID == "" && after.Write.IsZero() && r.Tail == nil && clock.Behind(after.Clock, b.Mark) {
+	if r.Anything || after.MessageID == "" && after.Write.IsZero() && r.Tail == nil && clock.Behind(after.Clock, b.Mark) {
 		return true, nil
 	}
 	envelope, err := f.get(ctx, f.keys.Message(after.Clock))

@@ -218,7 +218,7 @@ func refused(life *channel.Life, at int64, why string) error {
 	if err == nil {
 		return damaged("publish.lua", fmt.Errorf("result %q", why))
 	}
-	e := &channel.RefusedError{Err: err, Position: life.Position}
+	e := &channel.RefusedError{Err: err, Position: life.Position, First: life.First}
 	switch why {
 	case "FENCED", "START":
 		e.Epoch = at

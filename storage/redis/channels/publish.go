@@ -197,7 +197,7 @@ func decodePublished(r reply, drafts []channel.Draft, by *channel.Producer) ([]c
 	d.Take(2 * r.index)
 	published := make([]channel.Published, len(drafts))
 	for i, draft := range drafts {
-		p := channel.Published{ID: draft.ID, Epoch: life.Epoch,
+		p := channel.Published{ID: draft.ID, Epoch: life.Epoch, First: life.First,
 			Begun: r.index+i == 0 && r.Status == statusCreated}
 		at, result := d.Text(), d.Text()
 		if d.Err() != nil {

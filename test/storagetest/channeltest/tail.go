@@ -14,6 +14,7 @@ func tailCases() []testCase {
 		{Name: "a tail continues at a position", Clocks: true, Run: tailContinues},
 		{Name: "a tail from a position of another history begins elsewhere", Clocks: true, Run: tailElsewhere},
 		{Name: "a tail continues where it began without a message", Clocks: true, Run: tailIdle},
+		{Name: "a tail continues at a position whose message it does not know", Clocks: true, Run: tailOfAnything},
 		{Name: "a tail needs a channel", Run: tailOfNothing},
 		{Name: "a tail renews nothing", Run: tailRenewsNothing},
 		{Name: "tails and subscribers are fetched together", Run: tailEach},
@@ -129,6 +130,23 @@ func tailIdle(s *testChannel) {
 	empty := s.ReceiptFor("", s.FetchWith(r))
 	require.Empty(s.T, empty.MessageID)
 	s.CheckMessages(s.tailFrom(latest, &empty, 3, false), 0)
+}
+
+// tailOfAnything continues at the positions of publishes, without the identity of their messages.
+func tailOfAnything(s *testChannel) {
+	s.Publish("a", "b", "c")
+	r := s.tail(s.fromClock(0))
+	after := receipt.Receipt{Channel: s.Name, Epoch: s.Position().Epoch, Clock: s.At(2)}
+	r.After = &after
+	require.True(s.T, s.FetchWith(r).Lost, "no message was there")
+	r.Anything = true
+	b := s.FetchWith(r)
+	require.False(s.T, b.Lost)
+	s.CheckMessages(b, 0, "c")
+	after.Clock = s.At(million)
+	require.True(s.T, s.FetchWith(r).Lost)
+	after.Clock, after.Epoch = s.At(2), ulid.MustNew(1, nil)
+	require.True(s.T, s.FetchWith(r).Lost)
 }
 
 func tailOfNothing(s *testChannel) {

@@ -23,7 +23,7 @@
 -- ARGV[11] after           clock   the position's, a decimal string; this and the next only if there is a position
 -- ARGV[12] after_epoch     ULID    the position's
 -- ARGV[13] after_id        string  of the message at the position; empty: none is known
--- ARGV[14] after_write     string  the write that stored that message; empty: not known
+-- ARGV[14] after_write     string  the write that stored that message; empty: not known; "*": any message may be there
 -- ARGV[15] after_ends      int     when that message expires, in milliseconds; empty: not known
 -- ARGV[16] ahead           int     1: begin at the position if the mark has not passed it; 0: only check it
 --

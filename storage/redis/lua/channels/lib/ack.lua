@@ -34,10 +34,11 @@ function ack.matches(keys, receipt, clock, max_messages)
   return max_messages == 0 or clocks.distance(receipt.clock, clock) < max_messages
 end
 
--- known reports whether a position is of the channel's history. One without a message may be that of a mark.
+-- known reports whether a position is of the channel's history. One without a message may be that of a mark. The write
+-- of a position whose message isn't known is "*".
 function ack.known(keys, position, max_messages, epoch, mark, clock)
   return position.epoch == epoch and clocks.behind(position.clock, clock)
-    and (position.id .. position.write == '' and mark and clocks.behind(position.clock, mark)
+    and (position.write == '*' or position.id .. position.write == '' and mark and clocks.behind(position.clock, mark)
       or ack.matches(keys, position, clock, max_messages))
 end
 
