@@ -12,6 +12,7 @@ TIDEMARK_TEST_BINARY="$built/tidemark" scripts/check-client.sh
 cd tools/e2e
 go tool -modfile=../go.mod golangci-lint run --config ../../.golangci.yml
 npm ci --prefix sse --loglevel=error --no-audit --no-fund
+npm ci --prefix durable --loglevel=error --no-audit --no-fund
 npm ci --prefix axe --loglevel=error --no-audit --no-fund
 TIDEMARK_TEST_BINARY="$built/tidemark" TIDEMARK_TEST_COMMUNITY="$built/community" TIDEMARK_TEST_CHAT="$built/chat" \
   TIDEMARK_TEST_DUEL="$built/duel" TIDEMARK_TEST_CHROMIUM="$browser" go test -count=1 -timeout 8m . "$@"
