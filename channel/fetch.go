@@ -40,9 +40,8 @@ type Delivery struct {
 }
 
 // Fetch returns the messages after the subscriber's mark, and waits if there are none, unless the delivery is Lost or
-// Closed. It
-// returns early, with nothing, when ctx ends or the service drains, or after half of the channel's TTL: a fetch that
-// waits doesn't renew the subscriber. Errors: fault.SlugInvalidChannel, fault.SlugInvalidSubscriber,
+// Closed. It returns early, with nothing, when ctx ends or the service drains, or after half of the channel's TTL: a
+// fetch that waits doesn't renew the subscriber. Errors: fault.SlugInvalidChannel, fault.SlugInvalidSubscriber,
 // fault.SlugInvalidPolicy, fault.SlugInvalidMax, fault.SlugInvalidWait, ErrNoSubscriber and the store's.
 func (s *Service) Fetch(ctx context.Context, q Query) (Delivery, error) {
 	return s.Next(ctx, q, "")

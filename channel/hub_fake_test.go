@@ -22,6 +22,11 @@ func published(p Position) Event {
 
 func publishedLarge(p Position) Event { return Event{Kind: EventPublished, Position: p} }
 
+func closedAt(p Position) Event {
+	p.Closed = true
+	return Event{Kind: EventClosed, Position: p}
+}
+
 func unsubscribed(subscriber string) Event {
 	return Event{Kind: EventUnsubscribed, Position: in1(0), Subscriber: subscriber}
 }
@@ -149,11 +154,13 @@ type outcome struct {
 	asleep  bool // it hasn't
 	woken   bool
 	message *Message
+	closed  bool
 }
 
 var (
 	asleep  = outcome{asleep: true}
 	refetch = outcome{woken: true}
+	ended   = outcome{woken: true, closed: true}
 	nothing = outcome{}
 )
 
@@ -164,7 +171,7 @@ func outcomeOf(woken []wakeup) outcome {
 	if len(woken) == 0 {
 		return nothing
 	}
-	return outcome{woken: true, message: woken[0].message}
+	return outcome{woken: true, message: woken[0].message, closed: woken[0].closed}
 }
 
 func handed(c clock.Clock) outcome { return outcome{woken: true, message: messageAt(c)} }

@@ -39,6 +39,13 @@ var eventCases = []struct {
 	{"the subscriber is removed", in1(7), unsubscribed("s"), refetch},
 	{"another subscriber is removed", in1(7), unsubscribed("S"), asleep},
 	{"a confirmation", in1(7), confirmed, refetch},
+	{"the end", in1(7), closedAt(in1(7)), ended},
+	{"the end, before the first message", in1(0), closedAt(in1(0)), ended},
+	{"the last message, with the end", in1(7), closedAt(in1(8)), refetch},
+	{"the end, further ahead", in1(7), closedAt(in1(9)), refetch},
+	{"the end, before what the fetch saw", in1(7), closedAt(in1(6)), asleep},
+	{"the end that the fetch saw", closedAt(in1(7)).Position, closedAt(in1(7)), asleep},
+	{"the end of another life", in1(7), closedAt(in2(7)), refetch},
 }
 
 // An event counts while a waiter sleeps and between its fetch and its sleep, and never after the next prepare.
@@ -92,6 +99,13 @@ func TestSeveralEventsBetweenFetchAndSleep(t *testing.T) {
 		{"a confirmation, then the next message", in1(7), []Event{confirmed, published(in1(8))}, refetch},
 		{"the next message, then a confirmation", in1(7), []Event{published(in1(8)), confirmed}, refetch},
 		{"the next message, then a new life", in1(7), []Event{published(in1(8)), published(in2(1))}, refetch},
+		{"the next message, then the end", in1(7), []Event{published(in1(8)), closedAt(in1(8))}, handed(8)},
+		{"a message that the fetch saw, then the end", in1(8), []Event{published(in1(8)), closedAt(in1(8))}, ended},
+		{"the end after another write of a message", in1(7), []Event{{Kind: EventPublished, Position: in1(7),
+			Message: &Message{ID: "m7", Clock: 7, Write: receipt.Write{2}}}, closedAt(in1(7))}, refetch},
+		{"a message that the store has lost, then the end", in1(8), []Event{published(in1(8)), closedAt(in1(7))}, refetch},
+		{"an end that the store has lost, then a message", in1(7), []Event{closedAt(in1(7)), published(in1(8))}, handed(8)},
+		{"the end, then a new life", in1(7), []Event{closedAt(in1(7)), published(in2(1))}, refetch},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

@@ -177,11 +177,18 @@ func atSource(err error, i int) error {
 	return err
 }
 
-// idle records the position of a source without new messages.
+// idle records the position of a source without new messages, and whether its channel is closed.
 func (m *many) idle(i int, at Position) {
 	if m.at != nil {
 		m.at[i] = at
 	}
+	if !at.Closed {
+		return
+	}
+	if m.closed == nil {
+		m.closed = make(map[int]Batch)
+	}
+	m.closed[i] = Batch{Epoch: at.Epoch, Mark: at.Clock, After: at.Clock, Through: at.Clock, Clock: at.Clock, Closed: true}
 }
 
 func (m *many) fail(i int, err error) { m.problems = append(m.problems, Problem{Source: i, Err: err}) }
@@ -260,6 +267,9 @@ func (m *many) read(ctx context.Context, which []int) (ended bool, err error) {
 			m.service.marks.acknowledged(m.requests[i].Receipt)
 		}
 		m.requests[i].Receipt = nil // acknowledged once, however often it is read
+		if !r.Closed {
+			delete(m.closed, i) // another life has begun
+		}
 		if r.Lost && r.Err == nil {
 			m.addLost(i, r)
 		}
@@ -270,9 +280,6 @@ func (m *many) read(ctx context.Context, which []int) (ended bool, err error) {
 			some = append(some, ready{source: i, unread: clock.Distance(r.Mark, r.Clock)})
 		default:
 			m.idle(i, r.Position)
-			if r.Closed {
-				m.addClosed(i, r)
-			}
 			if r.Due {
 				due = append(due, ready{source: i})
 			}
@@ -286,14 +293,6 @@ func (m *many) read(ctx context.Context, which []int) (ended bool, err error) {
 	ends := len(m.closed) == len(m.requests) || m.again && len(m.closed) > before
 	m.again = true
 	return ends || len(m.found)+len(m.problems)+len(m.lost) > 0, nil
-}
-
-// addClosed records a source whose channel is closed.
-func (m *many) addClosed(i int, r *PollResult) {
-	if m.closed == nil {
-		m.closed = make(map[int]Batch)
-	}
-	m.closed[i] = Batch{Epoch: r.Epoch, Mark: r.Mark, After: r.Mark, Through: r.Mark, Clock: r.Clock, Closed: true}
 }
 
 // addLost records a source that doesn't have the history of its Last.

@@ -110,7 +110,7 @@ func (m *many) round(ctx context.Context, some []ready, room int) (used int, err
 			err = result.Err
 			m.fail(i, fmt.Errorf("fetch %s/%s: %w", requests[n].Channel, requests[n].Subscriber, result.Err))
 		case result.empty():
-			m.idle(i, Position{Epoch: result.Epoch, Clock: result.Clock})
+			m.idle(i, Position{Epoch: result.Epoch, Clock: result.Clock, Closed: result.ended()})
 		case len(m.found) == 0 || used+size <= room && len(result.Messages) <= m.max:
 			m.found = append(m.found, foundBatch{source: i, Batch: result.Batch})
 			m.max, used = m.max-len(result.Messages), used+size

@@ -91,6 +91,7 @@ var (
 	ErrStreamDrained = errors.New("the service drains")
 	ErrStreamWindow  = errors.New("a window is full, which the next stream acknowledges")
 	ErrStreamEmpty   = errors.New("no source is left")
+	ErrStreamClosed  = errors.New("all channels are closed, and everything of them is sent")
 )
 
 // Stream sends the messages after the marks of subscribers as they come, without waiting for acknowledgements, and
@@ -115,7 +116,8 @@ type Stream struct {
 	woken    []wakeup
 	sequence uint64        // of arrived messages
 	opening  bool          // tails are read to find where they begin
-	failed   int           // sources
+	failed   int           // sources, and those that have ended
+	ended    int           // of them, those whose channels are closed
 	renewal  time.Duration // between polls of all sources
 	renewAt  time.Time
 	retry    time.Duration // after the next failure
@@ -154,6 +156,9 @@ func (s *Stream) Began() string {
 	}
 	return s.Token()
 }
+
+// Ended reports, before the first call of Next, whether there is nothing to send: the channels of all sources are closed.
+func (s *Stream) Ended() bool { return s.ended == len(s.sources) && len(s.arrivals) == s.ended }
 
 // Close ends the stream.
 func (s *Stream) Close() {
@@ -241,7 +246,7 @@ func (s *Stream) begin(ctx context.Context, receipts []*receipt.Receipt) error {
 	s.renewAt = time.Now().Add(spread(s.renewal))
 	switch {
 	case s.failed == len(s.sources):
-		if slices.ContainsFunc(s.arrivals, func(a Arrival) bool { return a.Closed }) {
+		if s.ended > 0 {
 			return nil
 		}
 		return s.arrivals[0].Err
@@ -270,7 +275,8 @@ func (s *Stream) which(tails bool) []int {
 
 // Next returns what has arrived, in order for each source, and waits if there is nothing. It returns nothing when the
 // time is over or ctx ends. The arrivals are valid until the next call. Failures of the store don't end a stream: it
-// reads again when the store serves. Errors: ErrStreamDrained, ErrStreamWindow and ErrStreamEmpty.
+// reads again when the store serves. Errors: ErrStreamDrained, ErrStreamWindow, ErrStreamEmpty and, instead of that if
+// no source has failed, ErrStreamClosed.
 func (s *Stream) Next(ctx context.Context, wait time.Duration) ([]Arrival, error) {
 	end := time.Now().Add(wait)
 	var timer *time.Timer
@@ -409,6 +415,8 @@ func (s *Stream) advance(ctx context.Context) error {
 		return nil
 	}
 	switch {
+	case s.ended == len(s.sources):
+		return ErrStreamClosed
 	case s.waiter.isOver():
 		return ErrStreamDrained
 	case s.failed == len(s.sources):
@@ -565,7 +573,10 @@ func (s *Stream) found(i int, r *PollResult) {
 	if r.Epoch == s.at[i].Epoch {
 		s.acknowledged(i, r.Mark)
 	}
-	src.unread = src.unread || src.lapsed || src.moved || r.Position != s.at[i]
+	src.unread = src.unread || src.lapsed || src.moved || r.Epoch != s.at[i].Epoch || r.Clock != s.at[i].Clock
+	if r.Closed && !src.unread {
+		s.end(i)
+	}
 }
 
 // read reads sources after their positions, and adds what they have to the arrivals. It returns how many the store
@@ -670,9 +681,9 @@ func (s *Stream) add(a Arrival) { s.arrivals = append(s.arrivals, a) }
 
 // end ends a source whose channel is closed, and that has sent everything.
 func (s *Stream) end(i int) {
-	receipt := s.receipt(i)
 	s.Drop(i)
-	s.add(Arrival{Source: i, Closed: true, Receipt: receipt})
+	s.ended++
+	s.add(Arrival{Source: i, Closed: true, Receipt: s.receipt(i)})
 }
 
 // fail ends a source.

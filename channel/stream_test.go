@@ -64,6 +64,8 @@ func (s *streaming) collect(st *Stream, arrivals []Arrival, err error) {
 			s.got = append(s.got, fmt.Sprintf("%s %d", a.Gap.Reason, a.Gap.Count))
 		case a.Err != nil:
 			s.got = append(s.got, a.Err.Error())
+		case a.Closed:
+			s.got = append(s.got, "closed")
 		default:
 			s.got = append(s.got, a.Message.ID)
 		}

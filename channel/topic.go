@@ -41,7 +41,7 @@ func (u update) wakes(p Position) (bool, *Message) {
 	case u.Epoch != p.Epoch:
 		return true, nil
 	case clock.Behind(u.Clock, p.Clock):
-		return u.Closed && !p.Closed && u.Clock == p.Clock, nil
+		return u.ends(p), nil
 	case u.Clock == p.Clock.Next():
 		return true, u.message
 	default:
@@ -49,13 +49,15 @@ func (u update) wakes(p Position) (bool, *Message) {
 	}
 }
 
-// ends reports whether the channel is closed and a member at a position has everything.
-func (u update) ends(p Position) bool { return u.Closed && u.Epoch == p.Epoch && u.Clock == p.Clock }
+// ends reports whether the channel is closed, and a member at a position has everything and doesn't know it.
+func (u update) ends(p Position) bool {
+	return u.Closed && !p.Closed && u.Epoch == p.Epoch && u.Clock == p.Clock
+}
 
 // replaces reports whether an update's message has the place of the one that write, if it is known, stored at a
 // position: the channel has lost its history without a broken connection, as when an operator restores keys.
 func (u update) replaces(p Position, write receipt.Write) bool {
-	return u.Position == p && u.message != nil && !write.IsZero() && u.message.Write != write
+	return u.Epoch == p.Epoch && u.Clock == p.Clock && u.message != nil && !write.IsZero() && u.message.Write != write
 }
 
 // handle is the topic's sink: the store calls it with one event after the other.
@@ -133,20 +135,31 @@ func (t *topic) publish(u update) {
 	t.record(u)
 }
 
-// close ends the waiting of the members that sleep at the last message of the channel, and wakes those that sleep further
-// behind.
+// close ends the waiting of the members that sleep at the last message of the channel, and wakes those that sleep
+// further behind.
 func (t *topic) close(p Position) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	u := update{Position: p}
+	u, before := update{Position: p}, t.published
+	t.published = p
+	if p.Epoch == before.Epoch && p.Clock != before.Clock && clock.Behind(p.Clock, before.Clock) {
+		t.wakeAllLocked() // as in publish
+		t.latest = u
+		t.updates++
+		return
+	}
 	for _, member := range t.members {
-		if woken, _ := u.wakes(member.at); !member.asleep || !woken {
+		if !member.asleep {
 			continue
 		}
-		member.wakeUp(wakeup{closed: u.ends(member.at)})
+		if woken, _ := u.wakes(member.at); woken {
+			member.wakeUp(wakeup{closed: u.ends(member.at)})
+		}
 	}
-	t.published, t.latest = p, u
-	t.updates++
+	if p.Epoch == t.latest.Epoch && p.Clock == t.latest.Clock {
+		u.message = t.latest.message // for those that are reading
+	}
+	t.record(u)
 }
 
 // recentUpdates is how many messages a topic keeps for streams that write while others arrive. Each is at most as large
@@ -209,29 +222,36 @@ func (t *topic) seen() uint64 {
 func (t *topic) observe(p Position, seen uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	u := update{Position: p}
 	if t.updates != seen {
-		switch {
-		case p.Epoch != t.latest.Epoch: // either can be the later epoch
+		if p.Epoch != t.latest.Epoch { // either can be the later epoch
 			t.wakeAllLocked()
 			return
-		case clock.Behind(p.Clock, t.latest.Clock): // a newer update has woken the members already
+		}
+		if newer, _ := u.wakes(t.latest.Position); !newer { // the latest update has woken the members already
 			return
 		}
 	}
 	for _, member := range t.members {
-		if member.asleep && member.at != p {
+		switch {
+		case !member.asleep || member.at == p:
+		case u.ends(member.at):
+			member.wakeUp(wakeup{closed: true})
+		default:
 			member.deliver(nil)
 		}
 	}
 	t.recent = nil
-	t.record(update{Position: p})
+	t.record(u)
 }
 
 // record keeps an update for the members that are reading now. The lock is held.
 func (t *topic) record(u update) {
 	t.updates++
-	if u.Epoch != t.latest.Epoch || !clock.Behind(u.Clock, t.latest.Clock) {
-		t.latest = u
+	latest := &t.latest
+	if u.Epoch != latest.Epoch || !clock.Behind(u.Clock, latest.Clock) ||
+		u.Clock == latest.Clock && u.Closed != latest.Closed {
+		*latest = u
 		return
 	}
 	t.latest.message, t.recent = nil, nil // a fail-over may have lost it

@@ -104,6 +104,8 @@ var positionCases = []struct {
 	{"behind", in1(6), nil, refetch, asleep},
 	{"another life", in2(7), nil, refetch, refetch},
 	{"gone", Position{}, ErrNoChannel.WithCause(errNoise), refetch, refetch},
+	{"closed", closedAt(in1(7)).Position, nil, ended, ended},
+	{"closed, one ahead", closedAt(in1(8)).Position, nil, refetch, refetch},
 }
 
 func TestReads(t *testing.T) {
@@ -167,6 +169,7 @@ func TestReadThatIsOvertaken(t *testing.T) {
 		{"the read is newer, and so is the fetch", in1(9), nil, 9, asleep},
 		{"the read is of another life", in2(8), nil, 8, refetch},
 		{"the read found nothing", Position{}, ErrNoChannel, 8, refetch},
+		{"the read found the end", closedAt(in1(8)).Position, nil, 8, ended},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

@@ -34,9 +34,9 @@ type waitRequest struct {
 	listenFirst bool
 }
 
-// wait calls r.read until it ends the fetch or a message arrives, for r.wait at most. It returns the messages that
-// arrived, each the next one of its target, and the ends of channels that were closed. It returns none if r.read ended the fetch, the time was over, ctx ended or
-// the hub drained. The error is that of r.read.
+// wait calls r.read until it ends the fetch, or something arrives, for r.wait at most. It returns the messages that
+// arrived, each the next one of its target, and the ends of channels that were closed. It returns none if r.read ended
+// the fetch, the time was over, ctx ended or the hub drained. The error is that of r.read.
 func (h *hub) wait(ctx context.Context, r *waitRequest) ([]wakeup, error) {
 	end := time.Now().Add(r.wait)
 	timer := time.NewTimer(r.wait)

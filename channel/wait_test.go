@@ -84,6 +84,10 @@ func TestManyChannels(t *testing.T) {
 			synctest.Wait()
 			m.on("c", confirmed)
 		}, nil, [][]int{{0}, {2}}},
+		{"the end of one, and the next message of another", func(m *manyWaiter) {
+			m.on("b", closedAt(in1(7)))
+			m.on("c", published(in1(8)))
+		}, []wakeup{{target: 1, closed: true}, {target: 2, message: messageAt(8)}}, nil},
 		{"a gap that is found", func(m *manyWaiter) {
 			m.found = []int{2}
 			m.on("c", published(in1(9)))

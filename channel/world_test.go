@@ -273,6 +273,20 @@ func (w *world) publish(id string, large bool) Message {
 	return m
 }
 
+// end closes the channel, with a last message unless the ID is empty.
+func (w *world) end(id string) {
+	if id != "" {
+		connected := w.connected
+		w.change(func() { w.connected = false }) // a closing publish has one notification
+		w.publish(id, true)
+		w.change(func() { w.connected = connected })
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.now.Closed = true
+	w.tell(Event{Kind: EventClosed, Position: w.now})
+}
+
 // restart ends the life of the channel and begins another one, in which all subscribers subscribe again.
 func (w *world) restart(epoch ulid.ULID) {
 	w.mu.Lock()
@@ -328,7 +342,7 @@ func (w *world) fetch(r FetchRequest) (Batch, error) {
 	if !ok {
 		return Batch{}, ErrNoSubscriber
 	}
-	b := Batch{Epoch: w.now.Epoch, Mark: mark, After: mark, Clock: w.now.Clock}
+	b := Batch{Epoch: w.now.Epoch, Mark: mark, After: mark, Clock: w.now.Clock, Closed: w.now.Closed}
 	if a := r.After; a != nil {
 		b.Lost = !w.knows(a, mark, r.Tail != nil)
 		if !b.Lost && !r.FromMark && (r.Tail != nil || clock.Between(mark, a.Clock, w.now.Clock)) {
@@ -552,13 +566,7 @@ func runningService(t *testing.T, limits Limits) (*Service, *world) {
 	return s, w
 }
 
-func (w *world) CloseChannel(context.Context, CloseRequest) (Position, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.now.Closed = true
-	w.tell(Event{Kind: EventClosed, Position: w.now})
-	return w.now, nil
-}
+func (w *world) CloseChannel(context.Context, CloseRequest) (Position, error) { panic("not used") }
 
 func (w *world) Create(context.Context, CreateRequest) (Created, error) { panic("not used") }
 
