@@ -59,7 +59,7 @@ func (s *Store) fetchNothing(ctx context.Context, r *channel.FetchRequest, mark 
 	if s.knowsLife(mark, time.Now(), r) {
 		found = s.pollOne(ctx, r, mark)
 	} else {
-		found = s.poll(ctx, []channel.PollRequest{{FetchRequest: *r}}, true)[0]
+		found = s.Poll(ctx, []channel.PollRequest{{FetchRequest: *r}})[0]
 	}
 	if found.Err != nil {
 		return channel.Batch{}, false, fmt.Errorf("look for messages: %w", found.Err)

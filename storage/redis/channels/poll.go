@@ -3,7 +3,6 @@ package channels
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 	"time"
 
@@ -18,15 +17,8 @@ import (
 // Poll acknowledges with ack.lua, reads clocks, marks and epochs with MGET, and reads the TTLs of marks that ttlCache
 // doesn't cover, all in one pipeline to each node. Outside of a Cluster one MGET reads all channels.
 func (s *Store) Poll(ctx context.Context, requests []channel.PollRequest) []channel.PollResult {
-	return s.poll(ctx, requests, slices.ContainsFunc(requests, func(r channel.PollRequest) bool {
-		return r.Wait > 0 || r.Last != nil
-	}))
-}
-
-// poll is Poll. With epochs it reads epochs, too.
-func (s *Store) poll(ctx context.Context, requests []channel.PollRequest, epochs bool) []channel.PollResult {
 	p := polling{store: s, requests: requests, results: make([]channel.PollResult, len(requests))}
-	p.makeKeys(epochs)
+	p.makeKeys()
 	errs := s.conn.RetryEach(ctx, "poll", len(requests), p.try)
 	for i, err := range errs {
 		if p.results[i].Err = err; err != nil {
@@ -44,13 +36,10 @@ type polling struct {
 	reads    mget // of positions
 }
 
-// makeKeys makes the keys of all positions: clock, mark and, with epochs, epoch.
-func (p *polling) makeKeys(epochs bool) {
+// makeKeys makes the keys of all positions: clock, mark and epoch.
+func (p *polling) makeKeys() {
 	prefix, size := p.store.conn.Prefix(), 0
-	p.reads = mget{client: p.store.conn.Client(), each: 2}
-	if epochs {
-		p.reads.each = 3
-	}
+	p.reads = mget{client: p.store.conn.Client(), each: 3}
 	for i := range p.requests {
 		r := &p.requests[i]
 		size += 4*(len(prefix)+len(beforeChannel)+len(r.Channel)+len(afterChannel)) +
@@ -62,10 +51,8 @@ func (p *polling) makeKeys(epochs bool) {
 	for i := range p.requests {
 		r := &p.requests[i]
 		base := space.join(prefix, beforeChannel, r.Channel, afterChannel)
-		p.reads.keys = append(p.reads.keys, space.join(base, clockSuffix), space.join(base, markInfix, r.Subscriber))
-		if p.reads.each == 3 {
-			p.reads.keys = append(p.reads.keys, space.join(base, epochSuffix))
-		}
+		p.reads.keys = append(p.reads.keys, space.join(base, clockSuffix), space.join(base, markInfix, r.Subscriber),
+			space.join(base, epochSuffix))
 	}
 }
 
@@ -152,7 +139,7 @@ func (s *Store) pollOne(ctx context.Context, r *channel.FetchRequest, mark strin
 	return result
 }
 
-// decodePosition decodes clock, mark and, if it was read, epoch of a channel.
+// decodePosition decodes clock, mark and epoch of a channel.
 func decodePosition(values []rueidis.RedisMessage, name string, r *channel.PollResult) error {
 	if values[0].IsNil() || values[1].IsNil() {
 		return channel.ErrNoSubscriber
@@ -169,7 +156,7 @@ func decodePosition(values []rueidis.RedisMessage, name string, r *channel.PollR
 	if !clock.Behind(r.Mark, r.Clock) {
 		return channel.ErrNoSubscriber
 	}
-	if len(values) > 2 && !values[2].IsNil() {
+	if !values[2].IsNil() {
 		text, err := values[2].ToString()
 		var life channel.Life
 		if err == nil {

@@ -80,11 +80,13 @@ func closedRead(s *testChannel) {
 		require.Empty(s.T, b.Messages)
 		require.True(s.T, b.Closed)
 	}
-	r := channel.PollRequest{FetchRequest: s.Request("s", 10)}
-	r.Wait = time.Second
-	found := s.Store.Poll(s.Ctx(), []channel.PollRequest{r})[0]
-	require.NoError(s.T, found.Err)
-	require.True(s.T, found.Closed)
+	for _, wait := range []time.Duration{0, time.Second} {
+		r := channel.PollRequest{FetchRequest: s.Request("s", 10)}
+		r.Wait = wait
+		found := s.Store.Poll(s.Ctx(), []channel.PollRequest{r})[0]
+		require.NoError(s.T, found.Err)
+		require.True(s.T, found.Closed)
+	}
 	require.True(s.T, s.Store.Positions(s.Ctx(), []string{s.Name})[0].Closed)
 }
 
