@@ -133,7 +133,9 @@ func (s manyStore) Positions(ctx context.Context, channels []string) []PositionR
 	return s.fakeNotifier.Positions(ctx, channels)
 }
 
-func (s manyStore) Listen(name string, sink func(Event)) (stop func()) { return s.fakeNotifier.Listen(name, sink) }
+func (s manyStore) Listen(name string, sink func(Event)) (stop func()) {
+	return s.fakeNotifier.Listen(name, sink)
+}
 
 func TestManyWithAClosedChannel(t *testing.T) {
 	t.Parallel()

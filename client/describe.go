@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"time"
 
 	"github.com/tidemark-dev/tidemark/clock"
 )
@@ -13,13 +14,17 @@ import (
 type Description struct {
 	Channel         string          `json:"channel"`
 	Epoch           string          `json:"epoch"`
-	Clock           clock.Clock     `json:"clock"`            // of the last message
-	Oldest          *clock.Clock    `json:"oldest,omitempty"` // of the oldest message alive; left out if there is none
-	Live            uint64          `json:"live"`             // number of clocks from oldest to clock, both included
-	TTLMillis       int64           `json:"ttlMs"`            // remaining life of the channel without activity
-	SubscriberCount uint64          `json:"subscriberCount"`  // with those that expired recently
-	Subscribers     []SubscriberLag `json:"subscribers"`      // one page, by name
-	Cursor          string          `json:"cursor,omitempty"` // of the next page; left out on the last
+	Clock           clock.Clock     `json:"clock"`                 // of the last message
+	Oldest          *clock.Clock    `json:"oldest,omitempty"`      // of the oldest message alive; left out if there is none
+	Live            uint64          `json:"live"`                  // number of clocks from oldest to clock, both included
+	TTLMillis       int64           `json:"ttlMs"`                 // remaining life of the channel without activity
+	Closed          bool            `json:"closed,omitempty"`      // it gets no further messages
+	ContentType     string          `json:"contentType,omitempty"` // media type of all messages; left out if each has its own
+	TTL             string          `json:"ttl,omitempty"`         // life without reads and writes, as a Go duration; left out if it is the policy's
+	Ends            time.Time       `json:"ends,omitzero"`         // when it ends at the latest, in Redis time; left out if it has no end
+	SubscriberCount uint64          `json:"subscriberCount"`       // with those that expired recently
+	Subscribers     []SubscriberLag `json:"subscribers"`           // one page, by name
+	Cursor          string          `json:"cursor,omitempty"`      // of the next page; left out on the last
 }
 
 // SubscriberLag is a subscriber's mark and lag.

@@ -76,6 +76,8 @@ type Delivery struct {
 	Damaged       uint64    `json:"damaged,omitempty"`       // number of messages that are damaged and are skipped
 	// Lost is set if the channel doesn't have the history of the request's LastReceiptHandle any more.
 	Lost bool `json:"lost,omitempty"`
+	// Closed is set if the channel is closed, and the subscriber gets nothing after Messages.
+	Closed bool `json:"closed,omitempty"`
 }
 
 type subscribeRequest struct {

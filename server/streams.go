@@ -172,8 +172,8 @@ func (s *stream) taken(ctx context.Context, arrivals []channel.Arrival, err erro
 			s.channels.counts.delivered.Inc()
 		case a.Gap != nil:
 			s.channels.counts.addGap(a.Gap)
-		case a.Closed:
-			s.forget(a.Source)
+		case s.single && a.Closed:
+			return some, channel.ErrStreamClosed
 		case s.single:
 			return some, fmt.Errorf("%w: %w", channel.ErrStreamEmpty, a.Err)
 		default: // the source has ended

@@ -43,6 +43,9 @@ func appendDeliveryMembers(dst []byte, d *channel.Delivery) []byte {
 	if d.Lost {
 		dst = append(dst, `,"lost":true`...)
 	}
+	if d.Closed {
+		dst = append(dst, `,"closed":true`...)
+	}
 	return append(dst, '}')
 }
 

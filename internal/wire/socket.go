@@ -36,6 +36,7 @@ const (
 	FramePong      = "pong"
 	FrameMessage   = "message"
 	FrameGap       = "gap"
+	FrameClosed    = "closed"
 	FrameError     = "error"
 	FrameEnd       = "end"
 )
@@ -52,8 +53,11 @@ type ClientFrame struct {
 	Resume     string // of subscribe, as ReceiptHandle; may be empty
 	// LastReceiptHandle is one that the client had before: of subscribe, without Resume; may be empty.
 	LastReceiptHandle string
-	ReceiptHandle     string        // of ack
-	Draft             channel.Draft // of publish
+	ReceiptHandle     string            // of ack
+	Draft             channel.Draft     // of publish
+	Producer          *channel.Producer // of publish; nil: it has none
+	Order             string            // of publish; may be empty
+	Close             bool              // of publish
 }
 
 // frameForm is the form of a type of frames.
@@ -68,8 +72,9 @@ var frameForms = map[string]frameForm{
 		optional: []string{"window", "resume", "lastReceiptHandle"}},
 	FrameUnsubscribe: {required: []string{"ref", "channel"}, optional: []string{"subscriber"}},
 	FrameAck:         {required: []string{"channel", "subscriber", "receiptHandle"}, optional: []string{"ref"}},
-	FramePublish:     {required: []string{"ref", "channel", "content"}, optional: []string{"id", "contentType"}},
-	FramePing:        {required: []string{"ref"}},
+	FramePublish: {required: []string{"ref", "channel", "content"},
+		optional: []string{"id", "contentType", "producer", "order", "close"}},
+	FramePing: {required: []string{"ref"}},
 }
 
 // tailForm is the form of a subscribe without a subscriber.
@@ -80,16 +85,19 @@ func ClientFrames() []string { return slices.Sorted(maps.Keys(frameForms)) }
 
 // clientFrame is a ClientFrame in JSON.
 type clientFrame struct {
-	Type          string `json:"type"`
-	Ref           ref    `json:"ref"`
-	Token         string `json:"token"`
-	Channel       string `json:"channel"`
-	Subscriber    string `json:"subscriber"`
-	From          *From  `json:"from"`
-	Window        window `json:"window"`
-	Resume        string `json:"resume"`
-	Last          string `json:"lastReceiptHandle"`
-	ReceiptHandle string `json:"receiptHandle"`
+	Type          string    `json:"type"`
+	Ref           ref       `json:"ref"`
+	Token         string    `json:"token"`
+	Channel       string    `json:"channel"`
+	Subscriber    string    `json:"subscriber"`
+	From          *From     `json:"from"`
+	Window        window    `json:"window"`
+	Resume        string    `json:"resume"`
+	Last          string    `json:"lastReceiptHandle"`
+	ReceiptHandle string    `json:"receiptHandle"`
+	Producer      *producer `json:"producer"`
+	Order         string    `json:"order"`
+	Close         *bool     `json:"close"`
 	draft
 }
 
@@ -100,8 +108,9 @@ func (f *clientFrame) members(yield func(name string, there bool) bool) {
 		yield("from", f.From != nil) && yield("window", f.Window != 0) && yield("resume", f.Resume != strictjson.Absent) &&
 		yield("lastReceiptHandle", f.Last != strictjson.Absent) &&
 		yield("receiptHandle", f.ReceiptHandle != strictjson.Absent) && yield("id", f.ID != "") &&
-		yield("contentType", f.ContentType != "") &&
-		yield("content", f.Content.end != 0)
+		yield("contentType", f.ContentType != "") && yield("content", f.Content.end != 0) &&
+		yield("producer", f.Producer != nil) && yield("order", f.Order != strictjson.Absent) &&
+		yield("close", f.Close != nil)
 }
 
 // DecodeFrame decodes a frame from a client. A content that is JSON is a part of text. The error is an *InputError with
@@ -113,7 +122,7 @@ func DecodeFrame(text []byte) (ClientFrame, error) {
 	}
 	const absent = strictjson.Absent
 	f := clientFrame{Type: absent, Token: absent, Channel: absent, Subscriber: absent, Resume: absent, Last: absent,
-		ReceiptHandle: absent}
+		ReceiptHandle: absent, Order: absent}
 	if err := decode(text, fault.SlugInvalidBody, &f); err != nil {
 		return ClientFrame{}, ofFrame(err)
 	}
@@ -141,6 +150,15 @@ func DecodeFrame(text []byte) (ClientFrame, error) {
 		return ClientFrame{}, &InputError{Slug: fault.SlugInvalidBody, Field: "/lastReceiptHandle", Offset: -1,
 			Detail: "lastReceiptHandle: a frame with resume doesn't have it"}
 	}
+	if f.Order == "" {
+		return ClientFrame{}, &InputError{Slug: fault.SlugInvalidProducer, Field: "/order", Offset: -1,
+			Detail: "order: is empty: leave it out for none"}
+	}
+	if f.Producer != nil {
+		if member := f.Producer.missing(); member != "" {
+			return ClientFrame{}, missing(member, "/producer")
+		}
+	}
 	return f.in(text)
 }
 
@@ -156,9 +174,38 @@ func (f *clientFrame) in(text []byte) (frame ClientFrame, err error) {
 		Type: f.Type, Ref: uint64(f.Ref), Token: plain(f.Token), Channel: plain(f.Channel),
 		Subscriber: plain(f.Subscriber), From: f.From, Window: int(f.Window), Resume: plain(f.Resume),
 		LastReceiptHandle: plain(f.Last), ReceiptHandle: plain(f.ReceiptHandle),
+		Producer: f.Producer.producer(), Order: plain(f.Order), Close: f.Close != nil && *f.Close,
 	}
 	frame.Draft, err = f.draft.in(text, "")
 	return frame, err
+}
+
+// producer is a channel.Producer in a frame. All of its members are required.
+type producer struct {
+	ID       *string `json:"id"`
+	Epoch    *int64  `json:"epoch"`
+	Sequence *int64  `json:"sequence"`
+}
+
+// missing returns the name of a member that is missing, or "".
+func (p *producer) missing() string {
+	switch {
+	case p.ID == nil:
+		return "id"
+	case p.Epoch == nil:
+		return "epoch"
+	case p.Sequence == nil:
+		return "sequence"
+	}
+	return ""
+}
+
+// producer returns the producer; nil if there is none.
+func (p *producer) producer() *channel.Producer {
+	if p == nil {
+		return nil
+	}
+	return &channel.Producer{ID: *p.ID, Epoch: *p.Epoch, Sequence: *p.Sequence}
 }
 
 // ofFrame changes an error about a body to one about a frame.
@@ -238,6 +285,12 @@ func AppendGap(dst []byte, g *StreamGap, receiptHandle string) []byte {
 	}
 	dst = append(dst[:len(dst)-1], `,"receiptHandle":"`...)
 	return append(append(dst, receiptHandle...), `"}`...)
+}
+
+// AppendClosed appends the frame of a subscription that has ended, since its channel is closed and everything is sent.
+func AppendClosed(dst []byte, of *StreamSource) []byte {
+	closed := StreamClosed{StreamSource: *of}
+	return appendMembers(beginFrame(dst, FrameClosed, 0), closed.AppendJSON)
 }
 
 // AppendEnd appends the last frame.

@@ -28,6 +28,14 @@ type StreamGap struct {
 	ReceiptHandle string `json:"receiptHandle,omitempty"` // of streams from many channels, if no message follows
 }
 
+// StreamClosed is the data of the event "closed" of streams from many channels: the channel is closed, and nothing
+// follows from the source.
+type StreamClosed struct {
+	StreamSource
+
+	ReceiptHandle string `json:"receiptHandle,omitempty"` // empty in a tail
+}
+
 // StreamEnd is the data of the event "end", the last of a stream.
 type StreamEnd struct {
 	Reason string `json:"reason"`
@@ -65,6 +73,16 @@ func (g *StreamGap) AppendJSON(dst []byte) []byte {
 	if g.ReceiptHandle != "" {
 		dst = append(dst, `,"receiptHandle":"`...)
 		dst = append(append(dst, g.ReceiptHandle...), '"')
+	}
+	return append(dst, '}')
+}
+
+// AppendJSON appends the JSON of c.
+func (c *StreamClosed) AppendJSON(dst []byte) []byte {
+	dst = c.appendMembers(append(dst, '{'))
+	if c.ReceiptHandle != "" {
+		dst = append(dst, `,"receiptHandle":"`...)
+		dst = append(append(dst, c.ReceiptHandle...), '"')
 	}
 	return append(dst, '}')
 }

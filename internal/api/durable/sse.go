@@ -87,7 +87,8 @@ func (w *writer) run(ctx context.Context, s stream, r *channel.Reading, end time
 	at := r.Through
 	for {
 		arrivals, err := s.Next(ctx, min(pingEvery, time.Until(end)))
-		closed, broken := w.arrived(arrivals, &at)
+		broken := w.arrived(arrivals, &at)
+		closed := errors.Is(err, channel.ErrStreamClosed) && !broken
 		if err == nil && len(arrivals) > 0 || closed {
 			w.control(at.Text(w.life.First), s.CaughtUp(), closed)
 		}
@@ -107,16 +108,13 @@ func (w *writer) run(ctx context.Context, s stream, r *channel.Reading, end time
 	}
 }
 
-// arrived appends the event for arrivals, and moves the position. It reports whether the stream has ended, and whether
-// it lacks messages.
-func (w *writer) arrived(arrivals []channel.Arrival, at *channel.Offset) (closed, broken bool) {
+// arrived appends the event for arrivals, and moves the position. It reports whether the stream lacks messages.
+func (w *writer) arrived(arrivals []channel.Arrival, at *channel.Offset) (broken bool) {
 	messages := make([]channel.Message, 0, len(arrivals))
 	for i := range arrivals {
 		switch a := &arrivals[i]; {
 		case a.Message != nil:
 			messages = append(messages, *a.Message)
-		case a.Closed:
-			closed = true
 		default:
 			broken = true
 		}
@@ -128,7 +126,7 @@ func (w *writer) arrived(arrivals []channel.Arrival, at *channel.Offset) (closed
 		at.Clock, at.Write = messages[n-1].Clock, messages[n-1].Write
 	}
 	w.data(messages)
-	return closed && !broken, broken
+	return broken
 }
 
 // stream is what the writer needs of a streams.Stream.

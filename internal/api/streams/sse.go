@@ -45,8 +45,14 @@ func (e *encoder) appendBegin(began string) {
 // appendPing appends a comment. No empty line ends it: some clients take that for an event without data.
 func (e *encoder) appendPing() { e.bytes = append(e.bytes, ": ping\n"...) }
 
-func (e *encoder) appendEnd(reason string) {
-	e.appendEvent("", "end", func(b []byte) []byte { return append(append(append(b, `{"reason":"`...), reason...), `"}`...) })
+// appendEnd appends the last event of a stream. If that is closed, the event has an ID, since it may be the only one: a
+// browser that reconnects with it is told that there is nothing more.
+func (e *encoder) appendEnd(s Stream, reason string) {
+	id := ""
+	if reason == endClosed {
+		id = s.Token()
+	}
+	e.appendEvent(id, "end", func(b []byte) []byte { return append(append(append(b, `{"reason":"`...), reason...), `"}`...) })
 }
 
 // each appends arrivals, and calls flush whenever enough is to be written, and in the end, with how many messages that is.
@@ -101,6 +107,12 @@ func (e *encoder) appendArrival(a *channel.Arrival, last bool, jsonOf func(*chan
 			gap.ReceiptHandle = a.Receipt
 		}
 		e.appendEvent(id, "gap", gap.AppendJSON)
+	case a.Closed && e.from != nil:
+		closed := wire.StreamClosed{StreamSource: source}
+		if source.Subscriber != "" {
+			closed.ReceiptHandle = a.Receipt
+		}
+		e.appendEvent(id, "closed", closed.AppendJSON)
 	case e.from != nil: // the end of a stream from one channel says enough
 		problem := wire.SourceProblem{Channel: source.Channel, Subscriber: source.Subscriber, Problem: *e.problem(a.Err)}
 		e.appendEvent(id, "problem", func(b []byte) []byte {
@@ -191,8 +203,8 @@ func (w *writer) ping() error {
 	return w.flush()
 }
 
-func (w *writer) end(reason string) error {
-	w.appendEnd(reason)
+func (w *writer) end(s Stream, reason string) error {
+	w.appendEnd(s, reason)
 	return w.flush()
 }
 

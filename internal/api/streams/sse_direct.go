@@ -262,7 +262,7 @@ func (d *directStream) arrived(ctx context.Context, arrivals []channel.Arrival) 
 // last writes the event "end" and the end of the answer.
 func (d *directStream) last(reason string) error {
 	d.startChunk(nil)
-	d.events.appendEnd(reason)
+	d.events.appendEnd(d.stream, reason)
 	d.endChunk()
 	return d.write(append(d.events.bytes, lastChunk...))
 }

@@ -63,6 +63,7 @@ func (f *fed) Next(context.Context, time.Duration) ([]channel.Arrival, error) {
 }
 
 func (*fed) Began() string  { return "" }
+func (*fed) Ended() bool    { return false }
 func (*fed) CaughtUp() bool { return true }
 func (*fed) Token() string  { return "" }
 func (f *fed) Close()       { close(f.closed) }

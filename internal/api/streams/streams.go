@@ -31,6 +31,7 @@ type Stream interface {
 	Take() (arrivals []channel.Arrival, again time.Time, done bool)
 	Began() string
 	CaughtUp() bool
+	Ended() bool
 	Token() string
 	Close()
 }
@@ -135,6 +136,10 @@ func (e *api) serve(c *web.Call, q channel.StreamQuery, many bool) error {
 	if err != nil {
 		return err
 	}
+	if q.Resume != "" && s.Ended() { // a browser that was told the end doesn't reconnect any more
+		s.Close()
+		return c.NoContent()
+	}
 	e.counts.open.Inc()
 	taken := false
 	defer func() {
@@ -176,7 +181,7 @@ func (e *api) run(ctx context.Context, s Stream, w *writer, end time.Time) error
 			}
 		}
 		if reason := reasonOf(ctx, err, end); reason != "" {
-			return w.end(reason)
+			return w.end(s, reason)
 		}
 		if err := context.Cause(ctx); err != nil {
 			return err // the client has gone
@@ -210,6 +215,7 @@ const (
 	endCredential = "credential" // the client's credential has ended, or the client now needs one
 	endAge        = "age"        // the stream is as old as it may become
 	endWindow     = "window"     // a window is full, which a reconnect acknowledges
+	endClosed     = "closed"     // all channels of the stream are closed, and everything of them is sent
 	endRemoved    = "removed"    // no subscriber of the stream is left, or the client may not read it any more
 )
 
@@ -221,6 +227,8 @@ func reasonOf(ctx context.Context, err error, end time.Time) string {
 		return endDrain
 	case errors.Is(err, channel.ErrStreamWindow):
 		return endWindow
+	case errors.Is(err, channel.ErrStreamClosed):
+		return endClosed
 	case errors.Is(err, channel.ErrStreamEmpty):
 		return endRemoved
 	case errors.Is(lapsed, access.ErrNotGranted):

@@ -36,6 +36,7 @@ func (e *endless) Next(context.Context, time.Duration) ([]channel.Arrival, error
 func (e *endless) Take() ([]channel.Arrival, time.Time, bool) { return nil, time.Time{}, false }
 
 func (e *endless) Began() string  { return "" }
+func (e *endless) Ended() bool    { return false }
 func (e *endless) CaughtUp() bool { return false }
 func (e *endless) Token() string  { return "token" }
 func (e *endless) Close()         { e.closed = true }

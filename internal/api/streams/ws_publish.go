@@ -32,7 +32,8 @@ func (s *socket) publish(f *frame, request *wire.ClientFrame) {
 		}
 	}()
 	alone := s.Channels.BeginPublish(ctx, channel.PublishRequest{Channel: request.Channel,
-		Drafts: []channel.Draft{request.Draft}}, p.done)
+		Drafts: []channel.Draft{request.Draft}, Producer: request.Producer, Order: request.Order, Close: request.Close},
+		p.done)
 	if began = true; alone != nil {
 		go p.alone(alone)
 	}

@@ -91,6 +91,7 @@ type backlog struct {
 }
 
 func (*backlog) Began() string  { return "" }
+func (*backlog) Ended() bool    { return false }
 func (*backlog) CaughtUp() bool { return false }
 func (*backlog) Token() string  { return "" }
 func (*backlog) Close()         {}

@@ -341,6 +341,9 @@ func (s *socket) ended(sub *subscription, err error) {
 		s.failed(&wire.ErrorFrame{StreamSource: sub.of()}, refused)
 	case ended != 0:
 		s.answer(wire.FrameOK, ended)
+	case errors.Is(err, channel.ErrStreamClosed):
+		of := sub.of()
+		s.send(func(b []byte) []byte { return wire.AppendClosed(b, &of) })
 	case sub.stopped.Load(), errors.Is(err, errCut): // the socket ends
 	default:
 		s.failed(&wire.ErrorFrame{StreamSource: sub.of()}, err)

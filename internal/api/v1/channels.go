@@ -59,7 +59,11 @@ func (h *channels) describe(c *web.Call) error {
 func descriptionOf(name string, d *channel.Description) client.Description {
 	answer := client.Description{
 		Channel: name, Epoch: d.Epoch.String(), Clock: d.Clock, Live: d.Live, TTLMillis: d.Remaining.Milliseconds(),
+		Closed: d.Closed, ContentType: d.ContentType, Ends: d.Ends,
 		SubscriberCount: d.Names, Subscribers: make([]client.SubscriberLag, len(d.Subscribers)),
+	}
+	if d.TTL > 0 {
+		answer.TTL = d.TTL.String()
 	}
 	if d.Next != 0 {
 		answer.Cursor = strconv.FormatUint(uint64(d.Next), 10)
