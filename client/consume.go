@@ -10,6 +10,9 @@ import (
 	"github.com/tidemark-dev/tidemark/internal/pace"
 )
 
+// errAllClosed ends Consume: all channels are closed, and everything of them is handled.
+var errAllClosed = errors.New("all channels are closed")
+
 // ErrStop ends Consume without an error when a Consumer's Handle returns it or an error that wraps it. The message of
 // that call counts as handled.
 var ErrStop = errors.New("stop consuming")
@@ -29,6 +32,8 @@ type Consumer struct {
 	Handle func(context.Context, Message) error
 	// Gap is called for messages that Handle doesn't get, or that may come again, before those after them. It may be nil.
 	Gap func(Gap)
+	// Closed is called when the channel is closed and everything of it is handled. Consume then returns. It may be nil.
+	Closed func()
 	// FetchOptions are Max, the number of messages that may be handled and not yet acknowledged, with 0 meaning 64, and
 	// Wait, how long a poll waits, with 0 meaning 20 seconds. With a Max of 1 each message is acknowledged before the
 	// next one is handled.
@@ -40,8 +45,8 @@ type Consumer struct {
 
 // Consume reads, handles and acknowledges messages until ctx ends, Handle fails, or the service refuses a call. A
 // message is acknowledged only after Handle returned nil (or ErrStop) for it. If Handle fails, the messages before that
-// one are acknowledged. Consume returns nil only after ErrStop; otherwise the error of ctx, of Handle, or of the
-// service, such as ErrNoSubscriber.
+// one are acknowledged. Consume returns nil after ErrStop, and when the channel is closed and everything of it is handled
+// and acknowledged; otherwise the error of ctx, of Handle, or of the service, such as ErrNoSubscriber.
 //
 // Messages come on a stream, which reads up to 256 of them ahead of Handle. While there is none, because it broke, the
 // service is older than streams, or a proxy holds them back, Consume polls, and it tries to open a stream again after a
@@ -82,6 +87,10 @@ func (c *Client) Consume(ctx context.Context, consumer Consumer) error {
 			return errors.Join(unlessStop(err), c.ackHandled(ctx, consumer, d, handled))
 		}
 		setReceipts(source, &d)
+		if d.Closed {
+			consumer.reportClosed()
+			return c.ackLast(ctx, consumer, source.ReceiptHandle)
+		}
 		if d.ReceiptHandle == "" && time.Since(asked) < emptyPause {
 			if !pace.Sleep(ctx, emptyPause) {
 				return ended(ctx)
@@ -90,9 +99,9 @@ func (c *Client) Consume(ctx context.Context, consumer Consumer) error {
 	}
 }
 
-// unlessStop returns err, or nil if it is ErrStop.
+// unlessStop returns err, or nil if it is ErrStop or errAllClosed.
 func unlessStop(err error) error {
-	if errors.Is(err, ErrStop) {
+	if errors.Is(err, ErrStop) || errors.Is(err, errAllClosed) {
 		return nil
 	}
 	return err
@@ -100,7 +109,11 @@ func unlessStop(err error) error {
 
 // handle handles what a stream has received. It reports whether that is to be acknowledged.
 func (c Consumer) handle(ctx context.Context, a Arrival) (handled bool, err error) {
-	if a.Message == nil {
+	switch {
+	case a.Closed:
+		c.reportClosed()
+		return true, errAllClosed
+	case a.Message == nil:
 		c.report(*a.Gap)
 		return true, nil
 	}
@@ -122,6 +135,12 @@ func (c Consumer) skipped(d *Delivery) {
 
 // reportLost reports that the channel has lost its history.
 func (c Consumer) reportLost() { c.report(Gap{Reason: GapLost}) }
+
+func (c Consumer) reportClosed() {
+	if c.Closed != nil {
+		c.Closed()
+	}
+}
 
 func (c Consumer) report(gap Gap) {
 	if c.Gap != nil {

@@ -121,6 +121,9 @@ type ManyConsumer struct {
 	Handle func(context.Context, Source, Message) error
 	// Gap is called for messages that Handle doesn't get, or that may come again, before those after them. It may be nil.
 	Gap func(Source, Gap)
+	// Closed is called when the channel of a source is closed and everything of it is handled. When all are, ConsumeMany
+	// returns. It may be nil.
+	Closed func(Source)
 	// Problem is called when the service refuses a source, such as with ErrNoSubscriber. If it returns nil, ConsumeMany
 	// continues without that source, and otherwise ends with its error. If Problem is nil, ConsumeMany ends with the
 	// problem.
@@ -134,7 +137,7 @@ type ManyConsumer struct {
 
 // ConsumeMany is Consume for several sources on one stream, or with one poll at a time. A stream has up to 256 messages
 // of each of 4 sources that aren't acknowledged, and of more sources fewer. A source that can't be served now is tried
-// again, after a pause. ConsumeMany ends as Consume does, and also when Problem has left no source, with the last
+// again, after a pause. ConsumeMany ends as Consume does, so that it returns nil when all channels are closed, and also when Problem has left no source, with the last
 // problem.
 func (c *Client) ConsumeMany(ctx context.Context, consumer ManyConsumer) error {
 	if consumer.Wait == 0 {
@@ -165,10 +168,32 @@ type manyRun struct {
 	streams  *follower
 	from     []Source // with the receipts that are acknowledged next
 	failed   error    // of the acknowledgement of a part of a delivery
+	closed   []Source // whose channels are closed, without receipts
+}
+
+// close records the end of a source. It reports whether none is left.
+func (r *manyRun) close(channel, subscriber string) bool {
+	source := Source{Channel: channel, Subscriber: subscriber}
+	if !r.isClosed(source) {
+		if r.closed = append(r.closed, source); r.consumer.Closed != nil {
+			r.consumer.Closed(source)
+		}
+	}
+	return !slices.ContainsFunc(r.from, func(s Source) bool { return !r.isClosed(s) })
+}
+
+func (r *manyRun) isClosed(s Source) bool {
+	return slices.ContainsFunc(r.closed, func(other Source) bool { return sameSource(&s, &other) })
 }
 
 // arrived handles a message or a gap of a stream. It reports whether that is to be acknowledged.
 func (r *manyRun) arrived(ctx context.Context, a Arrival) (handled bool, err error) {
+	if a.Closed {
+		if r.close(a.Channel, a.Subscriber) {
+			err = errAllClosed
+		}
+		return true, err
+	}
 	return r.of(a.Channel, a.Subscriber).handle(ctx, a)
 }
 
@@ -217,7 +242,11 @@ func (r *manyRun) handleFound(ctx context.Context, d Deliveries) (pause time.Dur
 		if err := r.handle(ctx, &d.Found[i]); err != nil {
 			return 0, err
 		}
+		if found := &d.Found[i]; found.Closed && r.close(found.Channel, found.Subscriber) {
+			return 0, errAllClosed
+		}
 	}
+	r.from = slices.DeleteFunc(r.from, func(s Source) bool { return s.ReceiptHandle == "" && r.isClosed(s) })
 	for _, p := range d.Problems {
 		switch {
 		case lostReceipt(p): // it continues from the mark

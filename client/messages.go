@@ -90,6 +90,11 @@ func (c *Client) PublishBatch(ctx context.Context, channel string, drafts []Draf
 }
 
 func (c *Client) publish(ctx context.Context, channel string, drafts []Draft, batch bool) ([]Published, error) {
+	return c.publishWith(ctx, channel, drafts, batch, PublishOptions{})
+}
+
+func (c *Client) publishWith(ctx context.Context, channel string, drafts []Draft, batch bool, o PublishOptions) (
+	[]Published, error) {
 	what := "publish to " + channel
 	drafts = slices.Clone(drafts)
 	made := make([]bool, len(drafts))
@@ -97,11 +102,11 @@ func (c *Client) publish(ctx context.Context, channel string, drafts []Draft, ba
 		if err := checkJSON(drafts[i].Content, ErrInvalidContent); err != nil {
 			return nil, fmt.Errorf("%s: content %d of %d isn't JSON: %w", what, i+1, len(drafts), err)
 		}
-		if made[i] = drafts[i].ID == ""; made[i] {
+		if made[i] = drafts[i].ID == "" && o.Producer == nil; made[i] { // the service makes those of a producer
 			drafts[i].ID = id.New()
 		}
 	}
-	r := request{what: what, method: http.MethodPost, path: []string{"channels", channel, "messages"}}
+	r := request{what: what, method: http.MethodPost, path: []string{"channels", channel, "messages"}, query: o.query()}
 	published := make([]Published, 1)
 	var out any = &published[0]
 	if batch {
@@ -125,13 +130,16 @@ func (c *Client) publish(ctx context.Context, channel string, drafts []Draft, ba
 
 // appendDraft appends the JSON of a draft, with the content unchanged: encoding/json would change its white space.
 func appendDraft(dst []byte, d *Draft) []byte {
-	dst = append(dst, `{"id":`...)
-	dst, _ = jsontext.AppendQuote(dst, d.ID) // invalid UTF-8 becomes U+FFFD, which the server refuses in IDs
+	start := len(dst)
+	if d.ID != "" {
+		dst, _ = jsontext.AppendQuote(append(dst, `,"id":`...), d.ID) // invalid UTF-8 becomes U+FFFD, which the server refuses in IDs
+	}
 	if d.ContentType != "" {
 		dst, _ = jsontext.AppendQuote(append(dst, `,"contentType":`...), d.ContentType) // likewise
 	}
 	dst = append(dst, `,"content":`...)
 	dst = append(dst, d.Content...)
+	dst[start] = '{' // in place of the first comma
 	return append(dst, '}')
 }
 

@@ -17,13 +17,14 @@ import (
 	"github.com/tidemark-dev/tidemark/fault"
 )
 
-// Arrival is a message or a gap that a stream has received.
+// Arrival is a message, a gap or the end of a channel that a stream has received.
 type Arrival struct {
 	// Source is the subscriber. Its ReceiptHandle acknowledges everything up to here. It can be empty in a gap, which a
 	// message follows.
 	Source
-	Message *Message // nil: a gap
+	Message *Message
 	Gap     *Gap
+	Closed  bool // the channel is closed, and the source gets nothing more
 }
 
 // Gap is messages that a stream doesn't have.
@@ -56,6 +57,7 @@ const (
 	EndDrain      = "drain"      // the server shuts down
 	EndAge        = "age"        // the stream is as old as it may become
 	EndWindow     = "window"     // a source has as many messages as the window that aren't acknowledged
+	EndClosed     = "closed"     // all channels are closed, and everything of them is sent; the iteration has no error then
 	EndCredential = "credential" // the client's credential has ended, or the client needs one now
 	EndRemoved    = "removed"    // no subscriber of the stream is left, or the client may not read it any more
 )
@@ -89,6 +91,7 @@ const (
 // The iteration ends with an error: a *StreamEnd if the service has ended the stream, a *SourceError if it refuses one
 // of several sources, ErrUnreachable if the connection broke or was silent for 35 seconds, ErrNoStream, that of ctx, or
 // an *Error of the service as those of FetchMany. Nothing is sent twice until then. Another stream begins at the marks.
+// It ends without an error when all channels are closed, after an Arrival with Closed for each.
 //
 // The service ends the stream with EndWindow when too many messages aren't acknowledged. The stream is read in step
 // with the iteration. The service cuts off a client that doesn't read for half a minute, which loses nothing.
@@ -158,6 +161,9 @@ func (c *Client) readStream(ctx context.Context, cancel context.CancelCauseFunc,
 	}
 	defer resp.Body.Close() //nolint:errcheck // it has been read; an error has no effect
 	switch kind, _, _ := strings.Cut(resp.Header.Get("Content-Type"), ";"); {
+	case resp.StatusCode == http.StatusNoContent: // it has a receipt, so it is of one source
+		yield(Arrival{Source: Source{Channel: from[0].Channel, Subscriber: from[0].Subscriber}, Closed: true})
+		return nil
 	case resp.StatusCode >= http.StatusBadRequest:
 		return refusal(readError(resp))
 	case resp.StatusCode != http.StatusOK || strings.TrimSpace(kind) != mediaEvents:
@@ -173,7 +179,11 @@ func (c *Client) readStream(ctx context.Context, cancel context.CancelCauseFunc,
 		if err != nil {
 			return err
 		}
-		if (a.Message != nil || a.Gap != nil) && !yield(a) {
+		ended := e.name == "end"
+		if ended && len(from) > 1 {
+			return nil // each source has had its own
+		}
+		if (a.Message != nil || a.Gap != nil || a.Closed) && !yield(a) || ended {
 			return nil
 		}
 	}
@@ -251,6 +261,9 @@ func arrival(from []Source, e event) (a Arrival, err error) {
 		}
 		a.Channel, a.Subscriber, a.ReceiptHandle = g.Channel, g.Subscriber, g.ReceiptHandle
 		a.Gap = &Gap{Reason: g.Reason, Count: g.Count}
+	case "closed":
+		err = json.Unmarshal(e.data, &a.Source)
+		a.Closed = true
 	case "problem":
 		var p sourceProblem
 		if err = json.Unmarshal(e.data, &p); err == nil {
@@ -258,9 +271,10 @@ func arrival(from []Source, e event) (a Arrival, err error) {
 		}
 	case "end":
 		var end StreamEnd
-		if err = json.Unmarshal(e.data, &end); err == nil {
+		if err = json.Unmarshal(e.data, &end); err == nil && end.Reason != EndClosed {
 			err = &StreamEnd{Reason: end.Reason}
 		}
+		a.Closed = true
 	}
 	if err != nil {
 		return Arrival{}, fmt.Errorf("event %.64q: %w", e.name, err)
