@@ -14,8 +14,8 @@ import (
 )
 
 func newChannel(t cli.Terminal) *cobra.Command {
-	return cli.NewGroup("channel", "List, show, purge and delete channels", newChannelList(t), newChannelShow(t),
-		newChannelConnected(t), newChannelPeek(t), newChannelPurge(t), newChannelDelete(t))
+	return cli.NewGroup("channel", "List, show, close, purge and delete channels", newChannelList(t), newChannelShow(t),
+		newChannelConnected(t), newChannelPeek(t), newChannelClose(t), newChannelPurge(t), newChannelDelete(t))
 }
 
 func newChannelShow(t cli.Terminal) *cobra.Command {
@@ -55,9 +55,21 @@ func writeDescription(w io.Writer, d client.Description) error {
 	if d.Oldest != nil {
 		oldest = fmt.Sprintf("%s; messages kept: %d", *d.Oldest, d.Live)
 	}
-	ttl := time.Duration(d.TTLMillis) * time.Millisecond
-	_, err := fmt.Fprintf(w, "channel  %s\nclock    %s\noldest   %s\nepoch    %s\nexpires  in %s without activity\n\n",
-		d.Channel, d.Clock, oldest, d.Epoch, ttl.Round(time.Second))
+	ttl, properties := time.Duration(d.TTLMillis)*time.Millisecond, ""
+	if d.ContentType != "" {
+		properties += fmt.Sprintf("content  only %s\n", d.ContentType)
+	}
+	if d.TTL != "" {
+		properties += fmt.Sprintf("ttl      %s, of its own\n", d.TTL)
+	}
+	if !d.Ends.IsZero() {
+		properties += fmt.Sprintf("ends     at the latest %s\n", d.Ends.Format(time.RFC3339))
+	}
+	if d.Closed {
+		properties += "closed   no further messages can be published\n"
+	}
+	_, err := fmt.Fprintf(w, "channel  %s\nclock    %s\noldest   %s\nepoch    %s\nexpires  in %s without activity\n%s\n",
+		d.Channel, d.Clock, oldest, d.Epoch, ttl.Round(time.Second), properties)
 	if err != nil {
 		return err
 	}

@@ -204,6 +204,23 @@ publish that is repeated stays a duplicate.`,
 	return cmd
 }
 
+func newChannelClose(t cli.Terminal) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:        "close CHANNEL",
+		SuggestFor: []string{"end", "finish"},
+		Short:      "Close a channel: it gets no further messages",
+		Long: `Close a channel: it gets no further messages. What it has can still be read, and readers are told the end once they
+have everything. To close it again changes nothing. It can't be opened again, only deleted.`,
+		Args: cli.Arguments(1, 1),
+	}
+	connection := cli.AddConnection(cmd, t, 5*time.Second)
+	cli.CompleteArguments(cmd, 1, connection.Channels)
+	connection.HandleQuietly("Closed", func(ctx context.Context, c *client.Client, args []string) (any, error) {
+		return c.CloseChannel(ctx, args[0], nil)
+	})
+	return cmd
+}
+
 func newChannelDelete(t cli.Terminal) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:        "delete CHANNEL",

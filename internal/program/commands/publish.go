@@ -24,6 +24,7 @@ type publishFlags struct {
 	text  bool
 	lines bool
 	batch int
+	close bool
 
 	contentType, file string
 
@@ -45,6 +46,8 @@ keeps the message's ID, so that the message is on the channel once.
 With --lines, lines are published in order. After a failure all lines before the one that standard error names are
 published, and none from there on. With --id-prefix the same input can then be published again: only the lines that are
 missing are, as long as the channel keeps IDs. On a terminal, standard error counts the lines.
+
+With --close the channel gets no further messages: it is closed in one step with the message, or after the last line.
 
 If the channel has the ID with other content, nothing is published, and standard error says so.`,
 		Example: `  tidemark publish lobby '{"text":"hello"}'
@@ -68,6 +71,7 @@ If the channel has the ID with other content, nothing is published, and standard
 	cmd.Flags().StringVar(&f.file, "file", "", "`FILE` read the content from a file")
 	cmd.Flags().BoolVar(&f.lines, "lines", false, "publish each line of standard input that isn't blank")
 	cmd.Flags().StringVar(&f.idPrefix, "id-prefix", "", "`PREFIX` with --lines: the ID of a message is this, a hyphen, and the number of its line")
+	cmd.Flags().BoolVar(&f.close, "close", false, "close the channel with the message, or after the last line")
 	cmd.Flags().IntVar(&f.batch, "batch", 100, "with --lines: publish up to `N` lines together, all or none of them")
 	return cmd
 }
@@ -104,10 +108,11 @@ func (f *publishFlags) run(ctx context.Context, t cli.Terminal, args []string) e
 	if err != nil {
 		return cli.Usagef("the content %w", err)
 	}
-	published, err := c.Publish(ctx, channel, d)
+	all, err := c.PublishWith(ctx, channel, []client.Draft{d}, client.PublishOptions{Close: f.close})
 	if err != nil {
 		return err
 	}
+	published := all[0]
 	if published.Differs {
 		t.Report("not published: %s has ID %s with other content, at clock %s; publish this content with another ID",
 			channel, published.ID, published.Clock)
@@ -194,6 +199,9 @@ func (f *publishFlags) publishLines(ctx context.Context, c *client.Client, t cli
 			count.add(lines, published)
 		}
 		switch {
+		case errors.Is(ended, io.EOF) && f.close:
+			_, err := c.CloseChannel(ctx, channel, nil)
+			return err
 		case errors.Is(ended, io.EOF):
 			return nil
 		case ended != nil:

@@ -43,7 +43,7 @@ func newSubscribe(t cli.Terminal) *cobra.Command {
 		Use:        "subscribe CHANNEL...",
 		SuggestFor: []string{"listen", "consume", "fetch"},
 		Short:      "Print messages as they arrive",
-		Long: `Print messages as they arrive, one line of JSON each, until SIGINT or SIGTERM.
+		Long: `Print messages as they arrive, one line of JSON each, until SIGINT or SIGTERM, or until all channels are closed.
 
 Each message is acknowledged after it was written to standard output. Messages come on one stream, of all channels. If
 there is none, because the service is older than streams or a proxy holds them back, one request at a time waits for
@@ -167,7 +167,7 @@ func (s *subscribing) run(ctx context.Context, from client.From) (err error) {
 		defer func() { err = errors.Join(err, s.remove(ctx, sources[i])) }()
 	}
 	return s.client.ConsumeMany(ctx, client.ManyConsumer{
-		From: sources, Handle: s.write, Gap: s.reportGap,
+		From: sources, Handle: s.write, Gap: s.reportGap, Closed: s.reportEnd,
 		FetchOptions: client.FetchOptions{Max: s.together(), Wait: s.wait},
 		AckGrace:     cleanupTimeout,
 	})
@@ -281,6 +281,11 @@ func (s *subscribing) reportGap(from client.Source, gap client.Gap) {
 	default:
 		s.terminal.Report("%d messages%s %s before they were read", gap.Count, of, wasGone[gap.Reason])
 	}
+}
+
+// reportEnd reports a channel that is closed.
+func (s *subscribing) reportEnd(from client.Source) {
+	s.terminal.Report("%s is closed: no messages follow", from.Channel)
 }
 
 // wasGone says by the reason of a gap what has happened to its messages.
