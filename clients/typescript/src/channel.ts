@@ -32,6 +32,30 @@ export interface CallOptions {
   retryFor?: number;
 }
 
+export interface PublishOptions extends CallOptions {
+  /**
+   * Whose publish it is: each sequence of an epoch, from 0 on, is accepted once and in order, and a higher epoch fences
+   * the lower ones. Messages without an ID get one of the service that is the same in a repeat.
+   */
+  producer?: { id: string; epoch: number; sequence: number };
+  /** Must be greater than that of the channel's last publish that had one. */
+  order?: string;
+  /** Whether the channel is closed after the messages, in the same step. */
+  close?: boolean;
+}
+
+/** A channel that is closed, with the clock of its last message. */
+export type Closed = Schemas["Closed"];
+
+/** queryOf returns the parameters of a publish. */
+function queryOf({ producer: p, order, close }: PublishOptions): [string, string][] {
+  const query: [string, string][] = [];
+  if (p) query.push(["producer", p.id], ["epoch", String(p.epoch)], ["sequence", String(p.sequence)]);
+  if (order !== undefined) query.push(["order", order]);
+  if (close) query.push(["close", "true"]);
+  return query;
+}
+
 /** What a channel needs of its client. */
 export interface Client {
   readonly http: Http;
@@ -44,11 +68,12 @@ export function newId(): string {
   return Array.from(crypto.getRandomValues(new Uint8Array(16)), (b) => b.toString(16).padStart(2, "0")).join("");
 }
 
-/** bodyOf returns a message as it is sent. */
-function bodyOf({ id = newId(), content, contentType }: Draft): Draft & { id: string } {
-  if (!contentType) return { id, content };
+/** bodyOf returns a message as it is sent. The service makes the ID of a producer's. */
+function bodyOf({ id, content, contentType }: Draft, { producer }: PublishOptions): Draft {
+  if (!producer) id ??= newId();
+  if (!contentType) return { ...(id !== undefined && { id }), content };
   const bytes = typeof content === "string" ? new TextEncoder().encode(content) : (content as Uint8Array);
-  return { id, contentType, content: btoa([...bytes].map((b) => String.fromCharCode(b)).join("")) };
+  return { ...(id !== undefined && { id }), contentType, content: btoa([...bytes].map((b) => String.fromCharCode(b)).join("")) };
 }
 
 /** A channel of the service. Nothing checks that contents have the type T. */
@@ -61,16 +86,25 @@ export class Channel<T = unknown> {
   /**
    * Publishes a JSON value, or with a contentType bytes. It is on the channel once, even if the call is tried again.
    */
-  async publish(content: T, options: CallOptions & Omit<Draft, "content"> = {}): Promise<Published> {
-    const published = await this.#post<Published>(bodyOf({ ...options, content }), options);
-    return options.id === undefined ? { ...published, duplicate: false } : published; // an earlier try of this call
+  async publish(content: T, options: PublishOptions & Omit<Draft, "content"> = {}): Promise<Published> {
+    const published = await this.#post<Published>(bodyOf({ ...options, content }, options), options);
+    return options.id === undefined && !options.producer ? { ...published, duplicate: false } : published; // an earlier try of this call
   }
 
   /** Publishes messages in one step, in order. */
-  async publishBatch(drafts: readonly Draft<T>[], options: CallOptions = {}): Promise<Published[]> {
-    const body = drafts.map(bodyOf);
+  async publishBatch(drafts: readonly Draft<T>[], options: PublishOptions = {}): Promise<Published[]> {
+    const body = drafts.map((d) => bodyOf(d, options));
     const published = await this.#post<Published[]>(body, options);
-    return published.map((p, i) => (drafts[i]!.id === undefined ? { ...p, duplicate: false } : p));
+    return published.map((p, i) => (drafts[i]!.id === undefined && !options.producer ? { ...p, duplicate: false } : p));
+  }
+
+  /**
+   * Closes the channel: it gets no further messages in this life. Subscriptions end once they have everything. To close it
+   * again changes nothing.
+   */
+  close(options: Omit<PublishOptions, "order" | "close"> = {}): Promise<Closed> {
+    const query = queryOf({ ...options, close: false });
+    return this.client.http.call(this.#path("close"), { ...options, method: "POST", query });
   }
 
   /**
@@ -103,8 +137,8 @@ export class Channel<T = unknown> {
     return this.client.http.call(this.#path(), { ...options, query });
   }
 
-  #post<Answer>(body: unknown, options: CallOptions): Promise<Answer> {
-    return this.client.http.call(this.#path("messages"), { ...options, method: "POST", body });
+  #post<Answer>(body: unknown, options: PublishOptions): Promise<Answer> {
+    return this.client.http.call(this.#path("messages"), { ...options, method: "POST", body, query: queryOf(options) });
   }
 
   #path(...below: string[]): string[] {

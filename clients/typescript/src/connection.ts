@@ -5,7 +5,7 @@ import { Poll } from "./poll.js";
 import { Route, type Hub, type Sink, type State } from "./route.js";
 import { Socket } from "./socket.js";
 import { Sse } from "./sse.js";
-import { check, keyOf, stable } from "./transport.js";
+import { check, end, keyOf, stable } from "./transport.js";
 import type { ArrivedGap, Arrival, Link, Source, Transport, TransportName } from "./transport.js";
 
 export interface ConnectionOptions {
@@ -92,7 +92,7 @@ export class Connection implements Hub, Link {
   // What a transport calls.
 
   sources(): ReadonlyMap<string, Source> {
-    return new Map([...this.#routes].filter(([, r]) => !r.held).map(([key, r]) => [key, r.source]));
+    return new Map([...this.#routes].filter(([, r]) => !r.held && !r.closed).map(([key, r]) => [key, r.source]));
   }
 
   proved(): void {
@@ -113,6 +113,15 @@ export class Connection implements Hub, Link {
     const route = this.#routes.get(key);
     if (route && (g.receiptHandle || g.reason === "lost")) route.source.lastReceiptHandle = g.receiptHandle;
     route?.gap(g);
+  }
+
+  /** closed leaves a source out: only acknowledgements follow. */
+  closed(key: string): void {
+    const route = this.#routes.get(key);
+    if (!route || route.closed) return;
+    route.closed = true;
+    for (const sink of route.sinks) sink.gap(end);
+    this.#transport?.changed();
   }
 
   /** failed leaves a source out for a while, or ends it. */

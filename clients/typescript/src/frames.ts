@@ -9,8 +9,15 @@ export type ClientFrame =
   | ({ type: "subscribe"; ref: number; window?: number } & Source)
   | ({ type: "unsubscribe"; ref: number } & Source)
   | ({ type: "ack"; ref?: number; receiptHandle: string } & Source)
-  | ({ type: "publish"; ref: number; channel: string } & Schemas["Draft"])
+  | ({ type: "publish"; ref: number; channel: string } & Schemas["Draft"] & PublishExtras)
   | { type: "ping"; ref: number };
+
+/** What few publishes have. */
+export interface PublishExtras {
+  producer?: { id: string; epoch: number; sequence: number };
+  order?: string;
+  close?: boolean;
+}
 
 /** The frames that the service sends. */
 export type ServerFrame =
@@ -20,6 +27,7 @@ export type ServerFrame =
   | ({ type: "published"; ref: number } & Schemas["Published"])
   | ({ type: "message"; receiptHandle: string } & Source & Schemas["Message"])
   | ({ type: "gap"; reason: string; count: number; receiptHandle?: string } & Source)
+  | ({ type: "closed" } & Source)
   | ({ type: "error"; ref?: number; problem: Schemas["Problem"] } & Partial<Source>)
   | { type: "ping" }
   | { type: "end"; reason: string };

@@ -2,7 +2,7 @@
 export { Tidemark, type Options } from "./tidemark.js";
 export { TidemarkError, type Problem } from "./errors.js";
 export type { TokenSource } from "./http.js";
-export type { CallOptions, Channel, Description, Draft, Published } from "./channel.js";
+export type { CallOptions, Channel, Closed, Description, Draft, Published, PublishOptions } from "./channel.js";
 export type { Handler, Message, SubscribeOptions, Subscription } from "./subscription.js";
 export type { State } from "./route.js";
 export type { Gap, TransportName } from "./transport.js";

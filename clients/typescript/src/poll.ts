@@ -88,6 +88,7 @@ export class Poll implements Transport {
       d.messages.forEach((m, i) => {
         this.link.message(key, i === d.messages.length - 1 ? { ...m, receiptHandle: d.receiptHandle } : m);
       });
+      if (d.closed) this.link.closed(key);
       if (!d.messages.length && d.receiptHandle) {
         await this.ack(d, d.receiptHandle).catch((error: unknown) => {
           if (!(error instanceof TidemarkError) || error.temporary) throw error;

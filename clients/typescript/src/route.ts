@@ -1,5 +1,6 @@
 import { TidemarkError } from "./errors.js";
 import { backoff, joined, pause } from "./pace.js";
+import { end } from "./transport.js";
 import type { ArrivedGap, Arrival, Source, TransportName } from "./transport.js";
 
 /** The state of the connection to the service. */
@@ -17,6 +18,7 @@ export interface Sink {
   /** Whether it has received messages of this source by another connection, and may have missed some since. */
   readonly rejoins?: boolean;
   message(m: Arrival): void;
+  /** It is also called with `end`, when the channel is closed. */
   gap(g: ArrivedGap): void;
   state(s: State): void;
 
@@ -66,6 +68,9 @@ export class Route {
   /** Whether the source is left out for now, after a temporary problem. */
   held = false;
 
+  /** Whether the channel is closed, and everything has arrived. */
+  closed = false;
+
   /** How often the source has failed since its last message. */
   failures = 0;
 
@@ -101,6 +106,7 @@ export class Route {
     this.sinks.add(sink);
     if (sink.rejoins) for (const m of this.#done.values()) sink.message(m);
     for (const m of this.#open.values()) sink.message(m);
+    if (this.closed) sink.gap(end);
   }
 
   message(m: Arrival): void {

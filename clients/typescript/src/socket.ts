@@ -134,6 +134,9 @@ export class Socket implements Transport {
       if (!this.#subscribed.has(key)) return; // it was removed; if it was added again, it is delivered from its mark
       if (frame.type === "message") this.link.message(key, frame);
       else this.link.gap(key, frame);
+    } else if (frame.type === "closed") {
+      const key = keyOfArrived(frame);
+      if (this.#subscribed.delete(key)) this.link.closed(key);
     } else if (frame.type === "error" && frame.channel !== undefined) {
       this.#end(keyOf(frame as Source), problemError(frame.problem));
     }

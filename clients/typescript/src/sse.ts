@@ -115,7 +115,7 @@ export class Sse implements Transport {
         signal.throwIfAborted();
         silent.expect(silenceTimeout);
         this.link.proved();
-        if (e.event === "end") return;
+        if (e.event === "end") return this.#end(parse<{ reason: string }>(e.data).reason);
         if (e.data) this.#dispatch(e);
       }
     } catch (error) {
@@ -128,12 +128,18 @@ export class Sse implements Transport {
     }
   }
 
+  /** #end ends the sources if all are closed. */
+  #end(reason: string): void {
+    if (reason === "closed") for (const key of [...this.#carried.keys()]) this.link.closed(key);
+  }
+
   #dispatch({ event, data }: ServerEvent): void {
     const value = parse<Source & (Arrival | Gap | Problem)>(data);
     const key = event === "message" || event === "gap" ? keyOfArrived(value) : keyOf(value);
     if (!this.#carried.has(key)) return;
     if (event === "message") this.link.message(key, value as Source & Arrival);
     else if (event === "gap") this.link.gap(key, value as Source & Gap);
+    else if (event === "closed") this.link.closed(key);
     else if (event === "problem") this.link.failed(key, problemError(value as Source & Problem));
   }
 

@@ -31,8 +31,8 @@ type Data = components["schemas"]["Message"] & Gap;
 
 /**
  * tail yields the messages of a channel as they come, and continues where it was when a connection breaks. It needs no
- * subscriber, and writes nothing. It ends when the signal is aborted or the loop is left, and throws what the service
- * refuses for good.
+ * subscriber, and writes nothing. It ends when the channel is closed and everything has come, the signal is aborted or
+ * the loop is left, and throws what the service refuses for good.
  */
 export async function* tail<T = unknown>(
   client: Tidemark,
@@ -52,11 +52,15 @@ export async function* tail<T = unknown>(
         const query: [string, string][] = [["from", String(options.from ?? "latest")]];
         if (last) query.push(["lastEventId", last]);
         const answer = await client.http.open(["channels", channel, "stream"], { query, signal: silent.signal });
+        if (answer.status === 204) return; // the channel is closed
         for await (const e of events(answer)) {
           silent.expect(silenceTimeout);
           if (!opened) options.onState?.(undefined);
           opened ||= Date.now();
-          if (e.event === "end") break;
+          if (e.event === "end") {
+            if (parse<Gap>(e.data).reason === "closed") return;
+            break;
+          }
           if (e.event !== "gap" && e.event !== "message") {
             if (e.id) last = e.id;
             continue;

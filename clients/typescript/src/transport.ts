@@ -50,6 +50,9 @@ export interface Gap {
   readonly count: number;
 }
 
+/** The end of a channel, as sinks get it: nothing follows. */
+export const end = { reason: "closed", count: 0 } as const;
+
 /** A gap as it arrives. It has a receipt handle if no message follows. */
 export type ArrivedGap = Gap & { readonly receiptHandle?: string | undefined };
 
@@ -67,6 +70,9 @@ export interface Link {
   /** Both throw if it isn't one, and so break the connection: what follows would acknowledge what was not shown. */
   message(key: string, m: Arrival): void;
   gap(key: string, g: ArrivedGap): void;
+
+  /** The channel of a source is closed, and everything of it has arrived. */
+  closed(key: string): void;
 
   /** A source has ended on this connection. */
   failed(key: string, error: TidemarkError): void;

@@ -365,3 +365,40 @@ for (const transport of ["socket", "sse"] satisfies TransportName[]) {
     assert.deepEqual(order, [1, 2, { reason: "moved", count: 0 }, 2]);
   });
 }
+
+test("a subscription ends with its channel, when everything is handled", { timeout: 60_000 }, async (t) => {
+  for (const transport of ["socket", "sse", "poll"] as TransportName[]) {
+    const tm = open(t, { transports: [transport] });
+    const channel = tm.channel<number>("closed-" + transport);
+    await channel.publish(1);
+    const handled: number[] = [];
+    const slow = channel.subscribe("ben", async (m) => {
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      handled.push(m.content);
+    }, { from: "earliest" });
+    const got: number[] = [];
+    for await (const m of channel.subscribe("ann", { from: "earliest" })) {
+      got.push(m.content);
+      if (m.content === 1) await channel.publish(2, { close: true });
+    }
+    assert.deepEqual(got, [1, 2]);
+    await slow.closed;
+    assert.deepEqual(handled, [1, 2]);
+    const { closed, subscribers } = await channel.describe();
+    assert.deepEqual([closed, subscribers.map((s) => s.lag)], [true, [0, 0]]);
+    for await (const m of channel.subscribe("ann")) assert.fail(`${m.clock} after the end`);
+    assert.equal((await channel.close()).clock, 2);
+    await assert.rejects(channel.publish(3), { slug: "channel-closed" });
+  }
+});
+
+test("a producer's publishes are accepted once and in order", { timeout: 60_000 }, async (t) => {
+  const channel = open(t).channel("produced");
+  const by = (sequence: number) => ({ producer: { id: "p", epoch: 1, sequence } });
+  const first = await channel.publish(1, by(0));
+  assert.deepEqual(await channel.publish(1, by(0)), { ...first, duplicate: true });
+  await assert.rejects(channel.publish(3, by(2)), { slug: "producer-gap" });
+  await channel.publishBatch([{ content: 2 }, { content: 3 }], { ...by(1), order: "b" });
+  await assert.rejects(channel.publish(4, { order: "a" }), { slug: "order-conflict" });
+  assert.equal((await channel.close(by(2))).clock, 3);
+});

@@ -53,3 +53,16 @@ test("a tail throws what is refused for good, and ends when it is aborted", { ti
   abort.abort();
   assert.equal((await waiting).done, true);
 });
+
+test("a tail ends with its channel", { timeout: 60_000 }, async (t) => {
+  const tm = new Tidemark(service.url);
+  t.after(() => tm.close());
+  const channel = tm.channel("finite");
+  await channel.publish(1);
+  const got: unknown[] = [];
+  for await (const m of tail(tm, "finite", { from: "earliest", signal: patience() })) {
+    got.push(m.content);
+    if (got.length === 1) await channel.publish(2, { close: true });
+  }
+  assert.deepEqual(got, [1, 2]);
+});
