@@ -29,7 +29,10 @@ export default function Channel({ params: { channel } }) {
   return html`<${Head} title=${visible(channel)} className="name" back=${at("channels")} backLabel="All channels">
       <span class="space"></span>
       <div class="row-of">${may("publish", channel) &&
-          html`<button type="button" class="primary" onClick=${() => open("publish")}>Publish</button>`}
+          html`<button type="button" class="primary" disabled=${of.data?.closed}
+            onClick=${() => open("publish")}>Publish</button>
+          <button type="button" disabled=${missing || !of.data || of.data.closed}
+            onClick=${() => open("close")}>Close channel</button>`}
       ${admin && html`
         <button type="button" disabled=${missing || !of.data} onClick=${() => open("purge")}>Purge</button>
         <button type="button" class="danger" disabled=${missing} onClick=${() => open("delete")}>Delete</button>`}</div>
@@ -48,6 +51,7 @@ export default function Channel({ params: { channel } }) {
             onChange=${changed} />
         </div>`}
     ${dialog === "publish" && html`<${Publish} channel=${channel} onClose=${close} onDone=${changed} />`}
+    ${dialog === "close" && html`<${Close} channel=${channel} onClose=${close} onDone=${changed} />`}
     ${dialog === "purge" && html`<${Purge} channel=${channel} of=${of.data} onClose=${close} onDone=${changed} />`}
     ${dialog === "delete" && html`<${Delete} channel=${channel} onClose=${close} />`}`;
 }
@@ -60,6 +64,8 @@ const kinds = ({ polls, streams, sockets }) =>
     .map(([n, kind]) => n === 1 ? kind : plural(n, kind)).join(", ");
 
 const Figures = ({ of: d, connected: c }) => html`<dl class="figures">
+  ${d.closed && html`<div title="No further messages can be published; those that it has can be read"><dt>State</dt>
+    <dd>Closed</dd></div>`}
   <div><dt>Clock</dt><dd>${count(d.clock)}</dd></div>
   <div><dt>Messages</dt><dd>${count(d.live)}${d.oldest !== undefined && html` <small>from ${count(d.oldest)}</small>`}
     </dd></div>
@@ -310,6 +316,16 @@ function Purge({ channel, of, onClose, onDone }) {
       <${Text} label="Clock" inputmode="numeric" value=${clock} onValue=${setClock} error=${clock && fault} />`}
   <//>`;
 }
+
+const Close = ({ channel, onClose, onDone }) =>
+  html`<${Confirm} title="Close the channel" verb="Close" name=${channel} onClose=${onClose}
+  onConfirm=${async () => {
+    await ask(["channels", channel, "close"], { method: "POST" });
+    onDone();
+  }}>
+  <p>It gets no further messages. Those that it has can still be read, and readers are told the end once they have
+    everything. It can’t be opened again.</p>
+<//>`;
 
 const Delete = ({ channel, onClose }) =>
   html`<${Confirm} title="Delete the channel" verb="Delete" name=${channel} onClose=${onClose}
