@@ -229,6 +229,7 @@ func TestEverySlugHasASentinel(t *testing.T) {
 		fault.SlugInvalidQuery, fault.SlugMethod, fault.SlugCrossOrigin, fault.SlugInvalidRequest,
 		fault.SlugTokenInQuery, fault.SlugQueueDirector, fault.SlugInvalidBackfill, fault.SlugNoBackfill,
 		fault.SlugBackfillExpired, fault.SlugBackfillTooLarge, fault.SlugManyBackfills,
+		fault.SlugInvalidHeader, fault.SlugOffsetGone, fault.SlugNotServed,
 	}
 	for _, s := range sentinels {
 		have = append(have, s.Slug())
