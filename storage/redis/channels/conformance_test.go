@@ -81,6 +81,8 @@ func (h *harness) key(channel string, p channeltest.Part) string {
 		return base + "purged"
 	case channeltest.PartDeleted:
 		return base + "deleted"
+	case channeltest.PartProducers:
+		return base + "producers"
 	}
 	panic(fmt.Sprintf("a part of kind %d", p.Kind))
 }

@@ -31,6 +31,7 @@ func TestSlotMove(t *testing.T) {
 		{"fetch of nobody", fetchOfNobody},
 		{"publish never half writes", publishNeverHalfWrites},
 		{"publish of duplicates", publishOfDuplicates},
+		{"producers", producersInHalfMovedSlot},
 		{"shared call", sharedCallInHalfMovedSlot},
 		{"other operations", otherOperations},
 		{"nodes disagree", nodesDisagree},

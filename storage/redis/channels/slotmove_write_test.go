@@ -128,6 +128,37 @@ func publishOfDuplicates(t *testing.T, c storetest.TwoNodes) {
 	}
 }
 
+// A producer isn't taken for a new one while what it has published is on the other node.
+func producersInHalfMovedSlot(t *testing.T, c storetest.TwoNodes) {
+	t.Helper()
+	s := openOn(t, c, redis.Options{})
+	lore{}.make(t, s, c.Direct, "producers")
+	first := publishOf("producers", "m1")
+	first.Producer = &channel.Producer{ID: "p"}
+	_, err := s.Publish(t.Context(), first)
+	require.NoError(t, err)
+	m, ch := c.OpenMove(t, "producers"), s.keys("producers")
+	for _, key := range []string{ch.Clock(), ch.Epoch(), ch.Subscribers(), ch.MessageID("m1")} {
+		m.MoveKey(t, key)
+	}
+	before := c.Dump(t, c.SlotOf("producers"))
+	end := func(by channel.Producer) error {
+		_, err := s.CloseChannel(storetest.Shortly(t), channel.CloseRequest{Channel: "producers", Policy: first.Policy,
+			Producer: &by})
+		return err
+	}
+	storetest.RequireUnavailable(t, end(channel.Producer{ID: "p", Sequence: 1}))
+	storetest.RequireUnavailable(t, end(channel.Producer{ID: "another"}))
+	_, err = s.Publish(storetest.Shortly(t), first)
+	storetest.RequireUnavailable(t, err)
+	require.Equal(t, before, c.Dump(t, c.SlotOf("producers")))
+	m.CloseSlot(t)
+	again, err := s.Publish(t.Context(), first)
+	require.NoError(t, err)
+	require.True(t, again[0].Duplicate)
+	require.NoError(t, end(channel.Producer{ID: "p", Sequence: 1}))
+}
+
 func drafted(ids ...string) []channel.Draft {
 	drafts := make([]channel.Draft, len(ids))
 	for i, id := range ids {

@@ -45,6 +45,7 @@ const (
 	PartRecord                      // the dedup record of a message ID
 	PartPurged                      // which messages were purged; doesn't exist if there are none
 	PartDeleted                     // where the channel was deleted; doesn't exist if it wasn't
+	PartProducers                   // what its producers have published; doesn't exist if it has none
 )
 
 // String returns the part's name for failure messages.
@@ -66,6 +67,8 @@ func (p Part) String() string {
 		return "the purged clocks"
 	case PartDeleted:
 		return "the clock at which the channel was deleted"
+	case PartProducers:
+		return "what producers have published"
 	}
 	return "an unknown part"
 }
@@ -77,6 +80,7 @@ var (
 	subscribers  = Part{Kind: PartSubscribers}
 	purged       = Part{Kind: PartPurged}
 	deleted      = Part{Kind: PartDeleted}
+	producers    = Part{Kind: PartProducers}
 )
 
 // mark returns the mark of a subscriber.

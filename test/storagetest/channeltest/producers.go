@@ -3,6 +3,7 @@ package channeltest
 import (
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -17,6 +18,7 @@ func producerCases() []testCase {
 		{Name: "a batch of a producer is one publish", Run: producersBatch},
 		{Name: "a refused first publish makes no channel", Run: producersMakeNothing},
 		{Name: "producers are of one life", Run: producersOfLife},
+		{Name: "producers are known as long as their channel lives", Run: producersLive},
 		{Name: "a channel has a limited number of producers", Run: producersLimited},
 		{Name: "the producer that closed a channel may repeat it", Clocks: true, Run: producersClose},
 		{Name: "producers share calls", Run: producersTogether},
@@ -101,6 +103,24 @@ func producersOfLife(s *testChannel) {
 	s.produces(channel.Producer{ID: "p"}, false, "b")
 	s.ExpireAll()
 	s.produces(channel.Producer{ID: "p"}, false, "c")
+}
+
+func producersLive(s *testChannel) {
+	s.produces(channel.Producer{ID: "p"}, false, "a")
+	s.Subscribe("s")
+	s.produces(channel.Producer{ID: "p", Sequence: 1}, false, "b")
+	renewing := map[string]func(){
+		"another publish":  func() { s.Publish("c") },
+		"a new subscriber": func() { s.Subscribe("another") },
+		"a fetch":          func() { s.Fetch("s") },
+		"an ack":           func() { s.Ack("s", s.Fetch("s")) },
+	}
+	for name, renew := range renewing {
+		s.SetLife(20*time.Second, channelClock, epoch, subscribers, mark("s"), producers)
+		renew()
+		require.Greater(s.T, s.Life(channelClock), time.Minute, name)
+		require.GreaterOrEqual(s.T, s.Life(producers), s.Life(channelClock), name)
+	}
 }
 
 func producersLimited(s *testChannel) {

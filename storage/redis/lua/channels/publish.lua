@@ -85,15 +85,15 @@ if not may('SPUBLISH', topic, '') or plain ~= '' and not may('PUBLISH', plain, '
   error({err = 'NOPERM the user needs DEL, PEXPIREAT, and SPUBLISH to ' .. topic .. also})
 end
 
-local writers
+local ok, writers
 if options and (options.producers or options.order) then
   local key, ids = channel.producers_key(clock_key), {}
   acl.require(key, 'HMGET', 'HLEN', 'HSET', 'DEL', 'PEXPIREAT')
   for _, producer in ipairs(options.producers or {}) do
     ids[#ids + 1] = producer.id or nil
   end
-  writers = producers.read(key, epoch or new_epoch, ids)
-  if not writers then
+  ok, writers = slot.try(producers.read, clock_key, key, epoch or new_epoch, ids)
+  if not ok then
     return {'MOVING'}
   end
 end
@@ -278,6 +278,9 @@ if last ~= clock and not (why and not clock and last == begins) or closes or wro
     call('PEXPIREAT', subs_key, spare_ends)
   elseif changed then
     call('SET', epoch_key, value, 'KEEPTTL')
+  end
+  if due and not wrote then
+    channel.extend_producers(clock_key, properties, spare_ends)
   end
   local at = format('%d', last)
   call('SET', clock_key, at, 'PXAT', format('%d', clock_ends))

@@ -70,5 +70,6 @@ redis.call('SET', keys.epoch, value, 'PXAT', life)
 redis.call('SET', keys.mark, clocks.show(mark), 'PXAT', clocks.show(ends))
 redis.call('SADD', keys.subs, subscriber)
 redis.call('PEXPIREAT', keys.subs, life)
+channel.extend_producers(keys.clock, properties, life)
 subs.prune(keys, clock, mark_prefix)
 return begins and {'BEGUN', epoch, clocks.show(mark)} or {'CREATED', epoch, clocks.show(mark)}

@@ -107,6 +107,15 @@ function channel.producers_key(clock_key)
   return string.sub(clock_key, 1, -#'clock' - 1) .. 'producers'
 end
 
+-- extend_producers keeps the channel's producers, if there are some, until a time, as text, or longer. Errors are
+-- ignored: while the slot is half moved they may be on the other node, and what they have left is enough until the next
+-- time.
+function channel.extend_producers(clock_key, properties, ends)
+  if properties and properties.producers then
+    redis.pcall('PEXPIREAT', channel.producers_key(clock_key), ends, 'GT')
+  end
+end
+
 -- extend sets the expiry of the channel's subs, producers, epoch and clock to a time plus spare, unless the clock lives
 -- until that time already. The spare makes this necessary only once in that time, however often marks are renewed. The
 -- clock comes last.
@@ -115,9 +124,7 @@ function channel.extend(run, keys, properties, ends, spare)
     return
   end
   local life = clocks.show(channel.ending(properties, ends + spare))
-  if properties and properties.producers then
-    redis.pcall('PEXPIREAT', channel.producers_key(keys.clock), life, 'GT') -- it isn't declared
-  end
+  channel.extend_producers(keys.clock, properties, life)
   for _, key in ipairs({keys.subs, keys.epoch, keys.clock}) do
     run('PEXPIREAT', key, life, 'GT')
   end

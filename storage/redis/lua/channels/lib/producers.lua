@@ -10,19 +10,18 @@ local producers = {}
 -- MOST is how many producers a life of a channel has at most.
 producers.MOST = 1000
 
--- read returns the state of the producers with some IDs, or nil if the slot is half moved, so that the hash can't be
--- read.
-function producers.read(key, life, ids)
+-- read returns the state of the producers with some IDs. A hash of another type is damaged, and counts as none. Call it
+-- by slot.try: here is another key of the slot, without which the node to which the slot is being moved would take a
+-- hash that hasn't arrived for none.
+function producers.read(here, key, life, ids)
+  slot.read('EXISTS', here, key)
   local fields = {'life', 'order'}
   for _, id in ipairs(ids) do
     fields[#fields + 1] = 'p' .. id
   end
-  local values = redis.pcall('HMGET', key, unpack(fields))
-  if values.err then
-    return nil
-  end
+  local values = slot.read('HMGET', key, unpack(fields))
   local state = {key = key, life = life, count = 0, at = {}, changed = {}}
-  if values[1] ~= life then
+  if not values or values[1] ~= life then
     return state
   end
   state.begun, state.order = true, values[2] or nil
