@@ -352,13 +352,17 @@ func TestWhatFails(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, w *world, run func() (*followers.Job, func())) {
 		const slow, unlisted = "notifications:author:slow", "notifications:shout:unlisted"
-		w.followers[topic], w.followers[slow] = []records.ID{"ann", "strict"}, []records.ID{"down"}
+		w.followers[topic], w.followers[slow] = []records.ID{"ann", "closed", "strict", "typed"}, []records.ID{"down"}
 		w.fail = func(name string) error {
 			switch name {
 			case "notifications:down":
 				return fault.ErrUnavailable
+			case "notifications:closed":
+				return &channel.RefusedError{Err: channel.ErrClosed}
 			case "notifications:strict":
 				return &fault.Error{Kind: fault.Invalid, Slug: fault.SlugSchema}
+			case "notifications:typed":
+				return &channel.RefusedError{Err: channel.ErrContentType}
 			}
 			return nil
 		}
@@ -371,7 +375,7 @@ func TestWhatFails(t *testing.T) {
 		ids, acked := w.ids("ann", topic)
 		require.Equal(t, "m1", ids)
 		require.Equal(t, 1, acked)
-		require.Equal(t, "map[delivered:1 refused:1]", w.outcomes())
+		require.Equal(t, "map[delivered:1 refused:3]", w.outcomes())
 		require.GreaterOrEqual(t, j.Lag(), time.Minute)
 		for _, name := range []string{slow, unlisted} {
 			_, acked := w.ids("", name)

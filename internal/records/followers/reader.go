@@ -154,6 +154,13 @@ func (r *reader) deliver(ctx context.Context, group []records.ID, drafts []chann
 	return nil
 }
 
+// isRefused reports whether a channel refuses messages for good: they aren't what it takes, or its user has closed it.
+func isRefused(err error) bool {
+	var clientErr *fault.Error
+	return errors.Is(err, channel.ErrClosed) || errors.Is(err, channel.ErrContentType) ||
+		errors.As(err, &clientErr) && (clientErr.Kind == fault.Invalid || clientErr.Kind == fault.TooLarge)
+}
+
 // publish publishes messages on channels, in one round trip. It returns the channels that failed with a temporary
 // error, and one of the errors.
 func (r *reader) publish(ctx context.Context, names []string, drafts []channel.Draft) (failing []string, failed error) {
@@ -166,13 +173,12 @@ func (r *reader) publish(ctx context.Context, names []string, drafts []channel.D
 		requests[i] = channel.PublishRequest{Channel: name, Drafts: drafts}
 	}
 	for i, result := range r.job.o.Channels.PublishEach(ctx, requests) {
-		var clientErr *fault.Error
 		switch {
 		case result.Err == nil:
 			for _, p := range result.Published {
 				r.count(outcomeOf(p), 1)
 			}
-		case errors.As(result.Err, &clientErr) && (clientErr.Kind == fault.Invalid || clientErr.Kind == fault.TooLarge):
+		case isRefused(result.Err):
 			r.count(Refused, len(drafts))
 		default:
 			failing, failed = append(failing, names[i]), cmp.Or(failed, result.Err)
