@@ -16,7 +16,7 @@ type Properties struct {
 	// ContentType is the media type of all messages, as it was given; empty: each message has its own.
 	ContentType string
 	// TTL is how long the channel lives without reads and writes. A message lives for as long, or for the TTL of the
-	// policy if that is longer. 0: the policy's.
+	// policy if that is longer. To the millisecond. 0: the policy's.
 	TTL time.Duration
 	// Ends is when the channel and its messages end at the latest, in Redis time, to the millisecond; zero: never.
 	Ends time.Time
@@ -51,9 +51,12 @@ type Created struct {
 var ErrChannelExists = &fault.Error{Kind: fault.Conflict, Slug: fault.SlugChannelExists,
 	Detail: "the channel exists with other properties, or is closed"}
 
-// Same reports whether two lives have the same properties: content types are compared without regard to case.
+// Same reports whether two lives have the same properties, to the millisecond: content types are compared without regard
+// to case.
 func (p *Properties) Same(as *Properties) bool {
-	return strings.EqualFold(p.ContentType, as.ContentType) && p.TTL == as.TTL && p.Ends.Equal(as.Ends)
+	const exact = time.Millisecond
+	return strings.EqualFold(p.ContentType, as.ContentType) && p.TTL.Truncate(exact) == as.TTL.Truncate(exact) &&
+		p.Ends.Truncate(exact).Equal(as.Ends.Truncate(exact))
 }
 
 // Create begins a life of a channel with properties, and its first messages, in one step. If the channel exists, nothing

@@ -5,6 +5,7 @@ import (
 	"encoding/base32"
 	"fmt"
 	"strconv"
+	"unicode/utf8"
 
 	"github.com/tidemark-dev/tidemark/clock"
 	"github.com/tidemark-dev/tidemark/fault"
@@ -69,6 +70,19 @@ func (p *Producer) check() error {
 		return invalid(fault.SlugInvalidProducer, "/producer/epoch", "the epoch must be from 0 to %d", int64(clock.Max))
 	case p.Sequence < 0 || p.Sequence > int64(clock.Max):
 		return invalid(fault.SlugInvalidProducer, "/producer/sequence", "the sequence must be from 0 to %d", int64(clock.Max))
+	}
+	return nil
+}
+
+// checkOrder returns an error unless an order, which may be empty, is short, and in UTF-8: another one would be stored as
+// another text, and compared as that.
+func checkOrder(order string) error {
+	switch {
+	case len(order) > MaxOrderBytes:
+		return invalid(fault.SlugInvalidProducer, "/order", "the order has %d bytes, at most %d are allowed", len(order),
+			MaxOrderBytes)
+	case !utf8.ValidString(order):
+		return invalid(fault.SlugInvalidProducer, "/order", "the order isn't UTF-8")
 	}
 	return nil
 }

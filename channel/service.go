@@ -211,10 +211,7 @@ func (s *Service) prepare(r *PublishRequest) (err error) {
 	if r.Producer != nil {
 		err = cmp.Or(err, r.Producer.check())
 	}
-	if len(r.Order) > MaxOrderBytes {
-		err = cmp.Or(err, error(invalid(fault.SlugInvalidProducer, "/order", "the order has %d bytes, at most %d are allowed",
-			len(r.Order), MaxOrderBytes)))
-	}
+	err = cmp.Or(err, checkOrder(r.Order))
 	if err = cmp.Or(err, s.checkDrafts(r.Drafts, r.Policy)); err == nil {
 		r.Drafts = withIDs(r.Drafts, r.Producer)
 	}

@@ -16,6 +16,10 @@ func TestLivesOfChannels(t *testing.T) {
 		servertest.Exchange{Call: `PUT /v1/channels/c {"ttl":"60m"}`, Status: 200,
 			Answer: `{"channel":"c","created":false,"epoch":"*","clock":0}`},
 		servertest.Exchange{Call: `PUT /v1/channels/c`, Status: 409, Answer: "channel-exists"},
+		servertest.Exchange{Call: `PUT /v1/channels/exact {"ttl":"1h0.9us"}`, Status: 201,
+			Answer: `{"channel":"exact","created":true,"epoch":"*","clock":0}`},
+		servertest.Exchange{Call: `PUT /v1/channels/exact {"ttl":"1h0.9us"}`, Status: 200,
+			Answer: `{"channel":"exact","created":false,"epoch":"*","clock":0}`},
 		servertest.Exchange{Call: `PUT /v1/channels/typed {"contentType":"text/plain"}`, Status: 201,
 			Answer: `{"channel":"typed","created":true,"epoch":"*","clock":0}`},
 		servertest.Exchange{Call: `PUT /v1/channels/x {"contentType":"text"}`, Status: 400, Answer: "invalid-content-type"},
@@ -53,6 +57,7 @@ func TestLivesOfChannels(t *testing.T) {
 			Answer: `{"channel":"c","id":"b","clock":4,"duplicate":false}`},
 		servertest.Exchange{Call: `POST ` + messages + `?order=a {"content":1}`, Status: 409, Answer: "order-conflict"},
 		servertest.Exchange{Call: `POST ` + messages + `?order= {"content":1}`, Status: 400, Answer: "invalid-query"},
+		servertest.Exchange{Call: `POST ` + messages + `?order=%FE {"content":1}`, Status: 400, Answer: "invalid-producer"},
 		servertest.Exchange{Call: `POST ` + messages + `?close=yes {"content":1}`, Status: 400, Answer: "invalid-query"},
 
 		servertest.Exchange{Call: `PUT ` + messages + `/last?close=true 5`, Status: 201,
