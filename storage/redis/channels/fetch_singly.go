@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sort"
+	"strings"
 
 	"github.com/redis/rueidis"
 
@@ -204,7 +205,8 @@ func (f singleReads) wasThere(ctx context.Context, b *channel.Batch, r *channel.
 	if after.MessageID == "" {
 		return true, nil
 	}
-	record, timed := f.keys.MessageID(after.MessageID), !after.PublishedAt.IsZero()
+	record := f.keys.MessageID(after.MessageID)
+	timed := !after.PublishedAt.IsZero() && b.TTL == 0 && b.Ends.IsZero() // others end at another time
 	ends := after.PublishedAt.Add(r.Policy.TTL).UnixMilli()
 	recorded, exists, err := f.clockAt(ctx, record)
 	switch {
@@ -271,7 +273,8 @@ func (f singleReads) clockAt(ctx context.Context, key string) (c clock.Clock, ok
 	if err != nil || text == nil {
 		return 0, false, err
 	}
-	if c, err = clock.Parse(string(text)); err != nil {
+	at, _, _ := strings.Cut(string(text), " ") // in a dedup record, an epoch can follow
+	if c, err = clock.Parse(at); err != nil {
 		return 0, false, damaged(key, err)
 	}
 	return c, true, nil

@@ -324,12 +324,14 @@ func (s *Store) tryReplicated(ctx context.Context, publish *channel.PublishReque
 // session has written nothing, and WAIT would return at once.
 func touch(b rueidis.Builder, record string, r redis.Reply) []rueidis.Completed {
 	d := r.Decoder()
-	d.Text() // the life
-	last, result := "", ""
+	life, last, result := lifeOf(d), "", ""
 	for d.More() {
 		last, result = d.Text(), d.Text()
 	}
 	at, _, _ := strings.Cut(last, " ")
+	if life.TTL > 0 {
+		at += " " + life.Epoch.String()
+	}
 	if d.Err() != nil || refusalsOfPublish[result] != nil {
 		return nil
 	}

@@ -15,6 +15,7 @@ func createCases() []testCase {
 		{Name: "a channel that was deleted is created after its last clock", Clocks: true, Run: createAgain},
 		{Name: "a channel of a content type refuses other messages", Run: createType},
 		{Name: "reads and writes renew a channel with a TTL of its own", Run: createTTL},
+		{Name: "the IDs of a channel with a TTL of its own are of one life", Run: createTTLAgain},
 		{Name: "nothing of a channel outlives its end", Run: createEnds},
 	}
 }
@@ -107,6 +108,29 @@ func createTTL(s *testChannel) {
 	peek.Peek = true
 	s.FetchWith(peek)
 	require.LessOrEqual(s.T, live(), 20*time.Second, "looking at it renews nothing")
+}
+
+func createTTLAgain(s *testChannel) {
+	s.Policy.MaxMessages = 2
+	for range 2 {
+		made := s.create(channel.Properties{TTL: time.Minute})
+		require.False(s.T, made.Existed)
+		for i, id := range []string{"a", "b", "c"} {
+			require.Equal(s.T, s.At(i+1), s.Publish(id)[0].Clock)
+		}
+		again, err := s.TryPublish(s.Ctx(), "a")
+		require.NoError(s.T, err)
+		require.True(s.T, again[0].Duplicate, "its message was trimmed in this life")
+		s.SubscribeFrom("s", earliest)
+		receipt := s.ReceiptFor("s", s.FetchUpTo("s", 1))
+		s.Publish("d", "e")
+		require.NoError(s.T, s.TryAck(receipt), "its message was trimmed")
+		s.Expire(channelClock, epoch, subscribers, mark("s"))
+	}
+	s.Publish("x", "y", "z")
+	other, err := s.TryPublish(s.Ctx(), "a")
+	require.NoError(s.T, err)
+	require.False(s.T, other[0].Duplicate)
 }
 
 func createEnds(s *testChannel) {

@@ -5,7 +5,8 @@
 -- KEYS[1]  clock    string  the last clock given out
 -- KEYS[2]  epoch    string  ULID of this life of the channel
 -- KEYS[3]  subs     set     names of subscribers
--- KEYS[4…] records  string  dedup record of each message, in order: the clock that its ID got
+-- KEYS[4…] records  string  dedup record of each message, in order: the clock that its ID got, and in a life with a TTL
+--                           of its own, which records can outlive, a space and its epoch
 --
 -- ARGV[1]   message_prefix  string  what the channel's message keys start with
 -- ARGV[2]   mark_prefix     string  what the channel's mark keys start with
@@ -116,9 +117,18 @@ local function content_at(head)
   return before + 1
 end
 
--- duplicate returns 0 if a dedup record isn't of this history, 2 if the message at its clock has another content than
--- the head, and otherwise 1. A record is of this history if the message at its clock has the ID, or is gone; others are
--- damaged, or of a life that was deleted or evicted.
+-- record_end follows the clock in the dedup records of this life.
+local record_end = properties and properties.ttl and ' ' .. (epoch or new_epoch) or ''
+
+-- recorded returns the clock of a dedup record, as text, or nil if the record is of another life.
+local function recorded(record)
+  local at, of = string.match(record or '', '^(-?%d+) ?(.*)$')
+  return (of == '' or of == epoch) and at or nil
+end
+
+-- duplicate returns 0 if the clock of a dedup record isn't of this history, 2 if the message at it has another content
+-- than the head, and otherwise 1. It is of this history if the message at it has the ID, or is gone; others are damaged,
+-- or of a life that was deleted or evicted.
 local function duplicate(known, head)
   local at, deleted = clocks.parse(known), channel.deleted(deleted_key)
   if not at or not clocks.behind(at, last) or deleted and clocks.behind(at, deleted) then
@@ -171,7 +181,7 @@ local function answer(at, result)
   reply[#reply + 1], reply[#reply + 2] = at, result
 end
 local function refuse(why, number, producer, record, head)
-  local known = record and (why == 'REPEATED' or why == 'CLOSED' or why == 'ORDER') and call('GET', record)
+  local known = record and (why == 'REPEATED' or why == 'CLOSED' or why == 'ORDER') and recorded(call('GET', record))
   local result = known and duplicate(known, head) or 0
   if why ~= 'REPEATED' then
     answer(result > 0 and known or format('%d', number), result > 0 and tostring(result) or why)
@@ -209,10 +219,12 @@ for i = 4, #KEYS do
   if why then
     refuse(why, number, producer, KEYS[i], head)
   else
-    local known = not overwrite and call('SET', KEYS[i], at, 'PXAT', message_ends, 'NX', 'GET')
+    local record = at .. record_end
+    local found = not overwrite and call('SET', KEYS[i], record, 'PXAT', message_ends, 'NX', 'GET')
+    local known = found and recorded(found)
     local repeated = known and duplicate(known, head) or 0
-    if overwrite or known and repeated == 0 then
-      call('SET', KEYS[i], at, 'PXAT', message_ends)
+    if overwrite or found and repeated == 0 then
+      call('SET', KEYS[i], record, 'PXAT', message_ends)
     end
     reply[2 * i - 5], reply[2 * i - 4] = repeated > 0 and known or at, tostring(repeated)
     if repeated == 0 then

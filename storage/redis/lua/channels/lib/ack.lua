@@ -24,7 +24,7 @@ function ack.matches(keys, receipt, clock, max_messages)
   end
   local record = redis.call('GET', keys.record)
   if record then
-    return record == receipt.at
+    return string.match(record, '^[^ ]*') == receipt.at
       and (receipt.ends == '' or redis.call('PEXPIRETIME', keys.record) == tonumber(receipt.ends))
   end
   if receipt.ends ~= '' then
