@@ -95,6 +95,12 @@ func producersMakeNothing(s *testChannel) {
 	require.ErrorIs(s.T, err, channel.ErrProducerGap)
 	_, err = s.TryPosition()
 	require.ErrorIs(s.T, err, channel.ErrNoChannel)
+	_, err = s.Store.Publish(s.Ctx(), channel.PublishRequest{Channel: s.Name, Policy: s.Policy, Drafts: draftsOf("a"),
+		Subscriber: "s", Producer: &channel.Producer{ID: "p", Sequence: 7}})
+	require.ErrorIs(s.T, err, channel.ErrProducerGap)
+	for _, part := range []Part{channelClock, epoch, subscribers, mark("s"), producers} {
+		require.Zero(s.T, s.Life(part), part)
+	}
 }
 
 func producersOfLife(s *testChannel) {

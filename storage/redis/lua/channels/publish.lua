@@ -105,10 +105,6 @@ if not clock and not channel.clear(subs_key, mark_prefix, unpack(KEYS, 5)) then
   return {'AGAIN'}
 end
 local last = clock or channel.deleted(deleted_key) or 0
-if mark_key then
-  call('SADD', subs_key, subscriber)
-  call('SET', mark_key, format('%d', last), 'PXAT', format('%d', clock_ends))
-end
 
 -- content_at returns where the content of a head begins. An ID has no quotes, so it follows the first occurrence of its
 -- name.
@@ -162,11 +158,11 @@ local function refused(producer, head)
       why, number = 'REPEATED', producer.sequence
     end
   elseif properties and properties.type and head then
-    local own = string.match(string.sub(head, 1, content_at(head)), '"type":"([^"]*)"') or 'application/json'
+    local own = messages.type(string.sub(head, 1, content_at(head) - 1)) or 'application/json'
     why = media(own) ~= media(properties.type) and 'TYPE' or nil
   end
   if not why and producer then
-    why, number = producers.judge(writers, producer)
+    why, number = producers.check(writers, producer)
   end
   local order = options and options.order
   if not why and order and writers.order and not producers.is_after(order, writers.order) then
@@ -284,6 +280,10 @@ if last ~= clock and not (why and not clock and last == begins) or closes or wro
       properties.first = format('%d', begins)
     end
     value = channel.life_value(epoch, properties)
+  end
+  if mark_key then
+    call('SADD', subs_key, subscriber)
+    call('SET', mark_key, format('%d', begins), 'PXAT', format('%d', clock_ends))
   end
   if due then
     call('SET', epoch_key, value, 'PXAT', spare_ends)

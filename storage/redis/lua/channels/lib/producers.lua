@@ -7,8 +7,8 @@
 
 local producers = {}
 
--- MOST is how many producers a life of a channel has at most.
-producers.MOST = 1000
+-- MAX is how many producers a life of a channel has at most.
+producers.MAX = 1000
 
 -- read returns the state of the producers with some IDs. A hash of another type is damaged, and counts as none. Call it
 -- by slot.try: here is another key of the slot, without which the node to which the slot is being moved would take a
@@ -33,14 +33,14 @@ function producers.read(here, key, life, ids)
   return state
 end
 
--- judge returns why a producer's publish is refused, with a number: GAP with the expected sequence, FENCED or START
+-- check returns why a producer's publish is refused, with a number: GAP with the expected sequence, FENCED or START
 -- with the producer's epoch, MANY; REPEATED if it was accepted before; or nothing if it is the next one.
-function producers.judge(state, producer)
+function producers.check(state, producer)
   local known, why = state.at[producer.id], nil
   if not known then
     if producer.sequence ~= 0 then
       why = 'GAP'
-    elseif state.count >= producers.MOST then
+    elseif state.count >= producers.MAX then
       why = 'MANY'
     end
     return why, 0
