@@ -154,17 +154,18 @@ end
 -- left. As long as 9/10 are left, errors of the writes are ignored.
 function channel.renew_after_poll(keys, properties, ttl_ms, wait_ms, answered)
   local has, now = channel.expiry(keys.mark)
-  local wait = answered and 0 or wait_ms
-  local ends, due, spare = now + wait + ttl_ms, has < now + ttl_ms * 0.9, math.floor(ttl_ms / 10)
+  local wait, spare = answered and 0 or wait_ms, math.floor(ttl_ms / 10)
+  local ends = channel.ending(properties, now + wait + ttl_ms)
+  local due = has < channel.ending(properties, now + ttl_ms * 0.9)
   if not due and (has >= ends or not answered and wait == 0) then
     return
   end
   if wait > 0 then
-    ends, spare = ends + spare, 0
+    ends, spare = channel.ending(properties, ends + spare), 0
   end
   local run = due and redis.call or redis.pcall
   channel.extend(run, keys, properties, ends, spare)
-  run('PEXPIREAT', keys.mark, clocks.show(channel.ending(properties, ends)), 'GT')
+  run('PEXPIREAT', keys.mark, clocks.show(ends), 'GT')
 end
 
 -- clear removes the keys that an eviction left of a channel's earlier life: first marks, as many at a time as take
