@@ -35,8 +35,8 @@ type Log interface {
 	// PublishEach is Publish for requests that are independent of each other, together. It returns a result for each. A
 	// message can be reported as a duplicate of itself, if it was stored by an attempt whose answer was lost.
 	PublishEach(ctx context.Context, requests []PublishRequest) []PublishResult
-	// CloseChannel closes a channel, if it isn't closed already, and returns its position. Errors: ErrNoChannel, and those of a
-	// request with a producer.
+	// CloseChannel closes a channel, if it isn't closed already, and returns its position. Errors: ErrNoChannel, and those
+	// of a request with a producer: also ErrProducerGap if it repeats a publish that hasn't closed the channel.
 	CloseChannel(ctx context.Context, r CloseRequest) (Position, error)
 	// Create makes a channel with properties. If it exists, nothing changes.
 	Create(ctx context.Context, r CreateRequest) (Created, error)

@@ -332,7 +332,8 @@ var entries = []Entry{
 	},
 	{
 		Slug: SlugProducerGap, Kinds: []Kind{Conflict}, Title: "Gap in the producer's sequence",
-		Cause:  "A publish of the producer is missing: the sequence is more than one ahead of its last one.",
+		Cause: "A publish of the producer is missing: the sequence is more than one ahead of its last one. Or the channel " +
+			"is to be closed with the sequence of a publish.",
 		Remedy: "Send the publishes from the expected sequence on, in order.",
 	},
 	{

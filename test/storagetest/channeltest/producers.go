@@ -151,6 +151,10 @@ func producersLimited(s *testChannel) {
 func producersClose(s *testChannel) {
 	s.produces(channel.Producer{ID: "p"}, false, "a")
 	closing := channel.CloseRequest{Channel: s.Name, Policy: s.Policy, Producer: &channel.Producer{ID: "p", Sequence: 1}}
+	_, err := s.Store.CloseChannel(s.Ctx(), channel.CloseRequest{Channel: s.Name, Policy: s.Policy,
+		Producer: &channel.Producer{ID: "p"}})
+	require.ErrorIs(s.T, err, channel.ErrProducerGap, "the sequence is that of a publish")
+	require.False(s.T, s.life().Closed)
 	for range 2 {
 		at, err := s.Store.CloseChannel(s.Ctx(), closing)
 		require.NoError(s.T, err)
@@ -158,7 +162,7 @@ func producersClose(s *testChannel) {
 	}
 	s.refusesOf(channel.Producer{ID: "p", Sequence: 2}, channel.ErrClosed, "b")
 	closing.Producer = &channel.Producer{ID: "q"}
-	_, err := s.Store.CloseChannel(s.Ctx(), closing)
+	_, err = s.Store.CloseChannel(s.Ctx(), closing)
 	require.ErrorIs(s.T, err, channel.ErrClosed)
 	require.Equal(s.T, s.At(1), s.closeChannel().Clock)
 }

@@ -163,6 +163,9 @@ local function refused(producer, head)
   end
   if not why and producer then
     why, number = producers.check(writers, producer)
+    if why == 'REPEATED' and not head then
+      why, number = 'GAP', number + 1 -- it repeats a publish that hasn't closed the channel
+    end
   end
   local order = options and options.order
   if not why and order and writers.order and not producers.is_after(order, writers.order) then
