@@ -73,7 +73,8 @@ func (m *messages) publishBody(c *web.Call, id, contentType string) error {
 	if err != nil {
 		return err
 	}
-	r := channel.PublishRequest{Channel: c.Param(0), Drafts: []channel.Draft{{ID: id, ContentType: contentType, Content: content}}}
+	r := channel.PublishRequest{Channel: c.Param(0),
+		Drafts: []channel.Draft{{ID: id, ContentType: contentType, Content: content}}}
 	if err := publishQuery(c.Request().URL.RawQuery, &r); err != nil {
 		body.Release()
 		return err
@@ -86,8 +87,8 @@ func (m *messages) publishBody(c *web.Call, id, contentType string) error {
 	return answerPublished(c, published, false)
 }
 
-// end is POST /v1/channels/{channel}/close.
-func (m *messages) end(c *web.Call) error {
+// close is POST /v1/channels/{channel}/close.
+func (m *messages) close(c *web.Call) error {
 	r := channel.CloseRequest{Channel: c.Param(0)}
 	if err := closeQuery(c.Request().URL.RawQuery, &r); err != nil {
 		return err

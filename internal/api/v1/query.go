@@ -72,19 +72,19 @@ func closeQuery(raw string, r *channel.CloseRequest) error {
 
 // producerQuery has the parameters of a producer: all of them, or none.
 type producerQuery struct {
-	is    channel.Producer
-	count int
+	parsed channel.Producer
+	count  int // parameters that were sent
 }
 
 func (p *producerQuery) read(name, value string) (err error) {
 	p.count++
 	switch name {
 	case "producer":
-		p.is.ID = value
+		p.parsed.ID = value
 	case "epoch":
-		p.is.Epoch, err = counted(name, value)
+		p.parsed.Epoch, err = counted(name, value)
 	default:
-		p.is.Sequence, err = counted(name, value)
+		p.parsed.Sequence, err = counted(name, value)
 	}
 	return err
 }
@@ -95,7 +95,7 @@ func (p *producerQuery) producer() (*channel.Producer, error) {
 	case 0:
 		return nil, nil //nolint:nilnil // a publish without a producer
 	case len(closeParameters):
-		return &p.is, nil
+		return &p.parsed, nil
 	default:
 		return nil, web.RefuseParameter("producer", "producer, epoch and sequence go together: one of them is missing")
 	}
@@ -105,7 +105,8 @@ func (p *producerQuery) producer() (*channel.Producer, error) {
 func counted(name, value string) (int64, error) {
 	n, err := strconv.ParseInt(value, 10, 64)
 	if err != nil || n < 0 || n > int64(clock.Max) || strconv.FormatInt(n, 10) != value {
-		return 0, web.RefuseParameter(name, fmt.Sprintf("%s is %.64q, it must be a whole number from 0 to %d", name, value, clock.Max))
+		return 0, web.RefuseParameter(name, fmt.Sprintf("%s is %.64q, it must be a whole number from 0 to %d", name,
+			value, clock.Max))
 	}
 	return n, nil
 }

@@ -54,7 +54,7 @@ func registerChannels(a web.API, o Options) {
 		{Method: http.MethodPut, Path: at + "/messages/:id", Query: web.QueryRead, Action: access.Publish, Of: web.Channel,
 			Handle: m.put},
 		{Method: http.MethodPost, Path: at + "/close", Query: web.QueryRead, Action: access.Publish, Of: web.Channel,
-			Handle: m.end},
+			Handle: m.close},
 		{Method: http.MethodPut, Path: subscriber, Action: access.Subscribe, Of: web.Subscriber,
 			Handle: s.subscribe},
 		{Method: http.MethodDelete, Path: subscriber, Action: access.Subscribe, Of: web.Subscriber,

@@ -111,7 +111,8 @@ func (s *Store) runPublish(ctx context.Context, r *channel.PublishRequest, o opt
 
 // CloseChannel runs publish.lua without messages.
 func (s *Store) CloseChannel(ctx context.Context, r channel.CloseRequest) (channel.Position, error) {
-	publish := &channel.PublishRequest{Channel: r.Channel, Policy: r.Policy, Producer: r.Producer, Existing: true, Close: true}
+	publish := &channel.PublishRequest{Channel: r.Channel, Policy: r.Policy, Producer: r.Producer, Existing: true,
+		Close: true}
 	rep, err := s.runPublish(ctx, publish, optionsOf(publish))
 	if err != nil {
 		return channel.Position{}, err
@@ -208,8 +209,9 @@ func (o *options) text() string {
 
 // refusalsOfPublish are the results of publish.lua for messages that it refused.
 var refusalsOfPublish = map[string]error{
-	"CLOSED": channel.ErrClosed, "TYPE": channel.ErrContentType, "ORDER": channel.ErrOrder, "GAP": channel.ErrProducerGap,
-	"FENCED": channel.ErrFenced, "START": channel.ErrProducerStart, "MANY": channel.ErrManyProducers,
+	"CLOSED": channel.ErrClosed, "TYPE": channel.ErrContentType, "ORDER": channel.ErrOrder,
+	"GAP": channel.ErrProducerGap, "FENCED": channel.ErrFenced, "START": channel.ErrProducerStart,
+	"MANY": channel.ErrManyProducers,
 }
 
 // refused returns the error for a result that is no number.

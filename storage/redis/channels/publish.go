@@ -22,8 +22,8 @@ import (
 
 var publishScript = lua.Must("channels/publish")
 
-// Publish runs publish.lua, together with concurrent publishes to the channel: see group_commit.go. If that fails in a way
-// that may pass, the publish is tried again alone, as other writes. If an attempt may have published the messages
+// Publish runs publish.lua, together with concurrent publishes to the channel: see group_commit.go. If that fails in a
+// way that may pass, the publish is tried again alone, as other writes. If an attempt may have published the messages
 // although it failed, recognizeOwn looks at the duplicates that the next one finds.
 func (s *Store) Publish(ctx context.Context, r channel.PublishRequest) ([]channel.Published, error) {
 	messages := messagesOf(&r)
@@ -170,7 +170,9 @@ func (s *Store) publishTogether(ctx context.Context, requests []channel.PublishR
 	})
 	for n, i := range which {
 		if results[i].Err = errs[n]; errs[n] == nil {
-			results[i].Published, results[i].Err = decodePublished(reply{Reply: answers[i], of: len(requests[i].Drafts)}, requests[i].Drafts, requests[i].Producer)
+			r := &requests[i]
+			results[i].Published, results[i].Err = decodePublished(reply{Reply: answers[i], of: len(r.Drafts)}, r.Drafts,
+				r.Producer)
 		}
 	}
 }
