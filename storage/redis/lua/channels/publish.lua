@@ -122,9 +122,9 @@ local function recorded(record)
   return (of == '' or of == epoch) and at or nil
 end
 
--- duplicate returns 0 if the clock of a dedup record isn't of this history, 2 if the message at it has another content
--- than the head, and otherwise 1. It is of this history if the message at it has the ID, or is gone; others are damaged,
--- or of a life that was deleted or evicted.
+-- duplicate returns 0 if the clock of a dedup record isn't of this history, 2 if the message at it has another
+-- content than the head, and otherwise 1. It is of this history if the message at it has the ID, or is gone; others
+-- are damaged, or of a life that was deleted or evicted.
 local function duplicate(known, head)
   local at, deleted = clocks.parse(known), channel.deleted(deleted_key)
   if not at or not clocks.behind(at, last) or deleted and clocks.behind(at, deleted) then
