@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -32,10 +33,17 @@ type example struct {
 	args    []string
 	metrics string
 	end     func() // ends the service
+	kill    func() // kills it
 }
 
 // startExample starts a service and the page of examples/<name>, as in its README but with other addresses.
 func startExample(t *testing.T, name string) *example {
+	t.Helper()
+	return startExampleWith(t, name, "-client", "../../clients/typescript/dist/tidemark.min.js")
+}
+
+// startExampleWith is startExample with options of the example's program.
+func startExampleWith(t *testing.T, name string, options ...string) *example {
 	t.Helper()
 	page, service, admin := freeAddress(t), freeAddress(t), freeAddress(t)
 	e := &example{t: t, service: "http://" + service, metrics: "http://" + admin + "/metrics"}
@@ -44,15 +52,16 @@ func startExample(t *testing.T, name string) *example {
 		"--admin-listen", admin}
 	e.start()
 	e.url = startProgram(t, regexp.MustCompile(`msg="the `+name+` is ready" url=(\S+)`),
-		setting(t, "TIDEMARK_TEST_"+strings.ToUpper(name)),
-		"-listen", page, "-server", e.service, "-client", "../../clients/typescript/dist/tidemark.min.js")
+		setting(t, "TIDEMARK_TEST_"+strings.ToUpper(strings.ReplaceAll(name, "-", "_"))),
+		append([]string{"-listen", page, "-server", e.service}, options...)...)
 	return e
 }
 
 func (e *example) start() {
 	e.t.Helper()
-	_, e.end = runProgram(e.t, regexp.MustCompile(`msg="tidemark is ready" url=(\S+)`), setting(e.t,
+	_, end := runUntilSignal(e.t, regexp.MustCompile(`msg="tidemark is ready" url=(\S+)`), setting(e.t,
 		"TIDEMARK_TEST_BINARY"), e.args...)
+	e.end, e.kill = func() { end(syscall.SIGTERM) }, func() { end(syscall.SIGKILL) }
 }
 
 // openStreams matches the numbers of open streams in the service's metrics, one for each transport.

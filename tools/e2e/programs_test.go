@@ -34,6 +34,14 @@ func startProgram(t testing.TB, ready *regexp.Regexp, program string, args ...st
 // runProgram runs a program until end is called or the test ends. It returns what ready captures in a line of its log.
 func runProgram(t testing.TB, ready *regexp.Regexp, program string, args ...string) (value string, end func()) {
 	t.Helper()
+	value, endBy := runUntilSignal(t, ready, program, args...)
+	return value, func() { endBy(syscall.SIGTERM) }
+}
+
+// runUntilSignal is runProgram with an end by any signal.
+func runUntilSignal(t testing.TB, ready *regexp.Regexp, program string, args ...string) (value string,
+	end func(syscall.Signal)) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	cmd := exec.CommandContext(ctx, program, args...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
@@ -56,11 +64,12 @@ func runProgram(t testing.TB, ready *regexp.Regexp, program string, args ...stri
 		_, _ = io.Copy(io.Discard, log)
 		_ = cmd.Wait()
 	}()
-	end = func() {
-		cancel()
+	end = func(signal syscall.Signal) {
+		_ = cmd.Process.Signal(signal) // it may have ended
 		<-ended
+		cancel()
 	}
-	t.Cleanup(end)
+	t.Cleanup(func() { end(syscall.SIGTERM) })
 	select {
 	case value := <-found:
 		return value, end
