@@ -208,6 +208,8 @@ type clients struct {
 	Requests *oracle.Requests
 	Messages *oracle.Messages
 	Tickets  *oracle.Tickets
+	// Producers has no records in a scenario without producers.
+	Producers *oracle.Producers
 
 	Streams       atomic.Int64 // tried to open
 	StreamsBroken atomic.Int64 // of these: broke, or were refused

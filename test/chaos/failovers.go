@@ -18,11 +18,16 @@ import (
 
 func failCluster(s *stage) {
 	for _, key := range busyKeys()[:2] {
-		killed, _ := s.cluster.Failover(s, s.cluster.Slot(key))
-		killed.Restart(s)
-		s.cluster.AwaitOK(s)
-		s.pause(time.Second)
+		s.failPrimary(key)
 	}
+}
+
+// failPrimary kills the primary of a key. It returns as a replica.
+func (s *stage) failPrimary(key string) {
+	killed, _ := s.cluster.Failover(s, s.cluster.Slot(key))
+	killed.Restart(s)
+	s.cluster.AwaitOK(s)
+	s.pause(time.Second)
 }
 
 func switchCluster(s *stage) {

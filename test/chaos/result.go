@@ -19,6 +19,7 @@ type result struct {
 	Limits     limits
 	Messages   oracle.MessageVerdict
 	Tickets    oracle.TicketVerdict
+	Producers  oracle.ProducerVerdict
 	Requests   oracle.RequestVerdict
 	Crashes    []string
 	Complaints []string // of the scenario itself
@@ -48,6 +49,13 @@ func (r *result) Faults() []string {
 		{r.Messages.Reordered, "messages delivered out of order"},
 		{r.Messages.Wrong, "messages delivered with another clock than the publisher received"},
 		{int(r.Messages.Expired), "messages expired"},
+		{r.Producers.Lost, "publishes of producers not read, or read in part"},
+		{r.Producers.Doubled, "publishes of producers read twice"},
+		{r.Producers.Reordered, "publishes of producers read out of order"},
+		{r.Producers.Outlived, "publishes of producers read after one of a higher epoch"},
+		{r.Producers.Late, "publishes of producers read after the close"},
+		{r.Producers.Wrong, "publishes of producers answered with other clocks"},
+		{r.Producers.Unended, "readers not told the end of a channel"},
 		{r.Tickets.TwoMatches, "tickets in two matches"},
 		{r.Tickets.Stuck, "players that never received a match"},
 		{r.Tickets.Ended, "tickets ended without a match"},
@@ -59,7 +67,8 @@ func (r *result) Faults() []string {
 			faults = append(faults, fmt.Sprintf("%d %s", c.n, c.what))
 		}
 	}
-	faults = append(faults, counted("refused", slices.Concat(r.Messages.Refused, r.Tickets.Refused))...)
+	refused := slices.Concat(r.Messages.Refused, r.Producers.Refused, r.Tickets.Refused)
+	faults = append(faults, counted("refused", refused)...)
 	return append(faults, r.overLimits()...)
 }
 
@@ -111,8 +120,8 @@ func (r *result) KeepLogs(logs, from string) {
 		err = os.CopyFS(to, os.DirFS(from))
 	}
 	if err == nil {
-		text := strings.Join(slices.Concat(r.Faults(), r.Messages.Examples, r.Tickets.Examples), "\n") + "\n"
-		err = os.WriteFile(filepath.Join(to, "verdict.txt"), []byte(text), 0o600)
+		lines := slices.Concat(r.Faults(), r.Messages.Examples, r.Producers.Examples, r.Tickets.Examples)
+		err = os.WriteFile(filepath.Join(to, "verdict.txt"), []byte(strings.Join(lines, "\n")+"\n"), 0o600)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "chaos: keep the logs:", err)

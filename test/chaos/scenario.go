@@ -19,6 +19,8 @@ type scenario struct {
 	players  int      // factor for the number of players; 0: 1
 	repeated bool     // many publishers and slow subscribers of each channel
 	limits   limits
+	// producers is whether there are also producers that restart, and close their channels at the end.
+	producers bool
 
 	// inject causes the fault while the load runs, and returns when it is over.
 	inject func(s *stage)
@@ -104,6 +106,9 @@ var allScenarios = []scenario{
 	{name: "kill-all", redis: alwaysSync, limits: gap(6), inject: killAll,
 		fault: "SIGKILL of Redis, with `appendfsync always`, and of both services at the same time; " +
 			"all restarted after 0.5 s"},
+	{name: "producers", redis: alwaysSync, producers: true, limits: gap(6), inject: killProducers,
+		fault: "producers restart with higher epochs while those of the lower ones go on; SIGKILL of a service, then of " +
+			"Redis with `appendfsync always`, twice; in the end the producers close their channels"},
 	{name: "director-death", limits: gap(1), inject: killDirectors,
 		fault: "directors of a queue's user die in every second fetch: before the end of its stream, or between it and " +
 			"the assignment"},
@@ -111,6 +116,9 @@ var allScenarios = []scenario{
 	// Another Redis takes over, or slots are moved. If Redis may lose writes, the services wait for a replica.
 	{name: "cluster-failover", redis: onCluster, failover: true, players: 4, limits: gap(15), inject: failCluster,
 		fault: "SIGKILL of two primaries of a Cluster, one after the other; each is restarted as a replica"},
+	{name: "producers-failover", redis: onCluster, failover: true, producers: true, limits: gap(15), inject: failProducers,
+		fault: "the producers of `producers`; SIGKILL of a service, then of a primary of a Cluster with one of their " +
+			"channels, twice"},
 	{name: "cluster-death", redis: onCluster, flags: []string{"--channels", probedRule}, failover: true, limits: gap(15),
 		inject: killPrimaries,
 		fault: "SIGKILL of the primary of a channel that doesn't wait for replicas, twice, in a Cluster with a " +
@@ -127,6 +135,8 @@ var allScenarios = []scenario{
 	{name: "repeated-writes", failover: true, proxied: toRedis, repeated: true, limits: gap(10), inject: failWithLoss,
 		fault: "the same with eight publishers of each channel, which repeat their messages, so that " +
 			"those get the clocks of the lost ones in another order, and subscribers that acknowledge after a second"},
+	{name: "producers-repeat", failover: true, proxied: toRedis, producers: true, limits: gap(10), inject: failWithLoss,
+		fault: "the producers of `producers`, which repeat what three failovers have lost, as in `lossy-failover`"},
 
 	// Redis runs but does not reply.
 	{name: "redis-stop", limits: gap(10), inject: stopRedis,

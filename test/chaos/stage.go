@@ -291,7 +291,7 @@ func (s *stage) startLoad() (stop func()) {
 	rules := oracle.Rules{Failover: s.failover, Partial: arena}
 	s.clients = &clients{
 		Servers: servers, Requests: requests,
-		Messages: oracle.NewMessages(rules), Tickets: oracle.NewTickets(rules, matchSeats),
+		Messages: oracle.NewMessages(rules), Tickets: oracle.NewTickets(rules, matchSeats), Producers: oracle.NewProducers(),
 	}
 	ctx, cancel := context.WithCancel(s.Context())
 	working, rest := context.WithCancel(ctx)
@@ -312,6 +312,9 @@ func (s *stage) startLoad() (stop func()) {
 	s.Must(s.clients.StartDirectors(ctx, &s.deadly))
 	s.Must(s.clients.StartChannels(ctx, working, channels))
 	s.clients.StartPlayers(ctx, working, players)
+	if s.producers {
+		s.Must(s.clients.StartProducers(ctx, working, s.failover, channels.Pause))
+	}
 	return func() {
 		rest()
 		s.drain(ctx)
@@ -340,7 +343,7 @@ func (s *stage) drain(ctx context.Context) {
 		for queue := range matchSeats {
 			waiting += s.clients.Tickets.Waiting(queue)
 		}
-		if busy == 0 && waiting == 0 && s.clients.Messages.Missing() == 0 {
+		if busy == 0 && waiting == 0 && s.clients.Messages.Missing() == 0 && s.clients.Producers.Reading() == 0 {
 			break
 		}
 		f.Fill(ctx)
@@ -360,12 +363,16 @@ func (s *stage) drain(ctx context.Context) {
 
 func (s *stage) collect(r *result) {
 	r.Messages, r.Tickets = s.clients.Messages.Verdict(), s.clients.Tickets.Verdict()
-	r.Requests = s.clients.Requests.Verdict()
+	r.Producers, r.Requests = s.clients.Producers.Verdict(), s.clients.Requests.Verdict()
 	for _, service := range s.services {
 		r.Crashes = append(r.Crashes, service.Crashes()...)
 	}
 	r.Peak = int(s.peak.Load())
 	s.checkLight()
+	if p := r.Producers; s.producers {
+		s.note("%d publishes of producers were acknowledged in %d epochs, %d of them again, and %d of earlier epochs were "+
+			"refused", p.Acknowledged, p.Epochs, p.Repeats, p.Fenced)
+	}
 	if n := r.Tickets.Gone; n > 0 {
 		s.note("%d tickets were lost and their players were notified", n)
 	}
