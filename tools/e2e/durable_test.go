@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"encoding/json"
 	"math/rand/v2"
 	"net"
@@ -14,7 +15,6 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -42,11 +42,11 @@ func TestDurableStreams(t *testing.T) {
 	})
 	t.Run("cluster", func(t *testing.T) {
 		t.Parallel()
-		conforms(t, serve(t, "--redis", startCluster(t)))
+		conforms(t, serve(t, "--redis", addresses(startCluster(t, 0))))
 	})
 	t.Run("two servers in turns", func(t *testing.T) {
 		t.Parallel()
-		redis := "redis://" + startRedis(t)
+		redis := "redis://" + startRedis(t).address
 		conforms(t, inTurns(t, serve(t, "--redis", redis), serve(t, "--redis", redis)))
 	})
 }
@@ -116,21 +116,55 @@ func inTurns(t *testing.T, servers ...string) string {
 	return server.URL
 }
 
-// startRedis starts a Redis without persistence until the test ends, and returns its address.
-func startRedis(t *testing.T, args ...string) string {
+// redis is a Redis server of a test.
+type redis struct {
+	address string
+	args    []string
+	end     func()
+}
+
+// newRedis returns a Redis without persistence, unless further arguments set it up, that isn't started yet.
+func newRedis(t *testing.T, args ...string) *redis {
 	t.Helper()
 	port := strconv.Itoa(redisPort(t))
-	address := net.JoinHostPort("127.0.0.1", port)
-	cmd := exec.CommandContext(t.Context(), "redis-server", append([]string{"--bind", "127.0.0.1", "--port", port, "--save", "",
-		"--appendonly", "no", "--dir", t.TempDir()}, args...)...)
-	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGKILL) }
+	return &redis{address: net.JoinHostPort("127.0.0.1", port), args: append([]string{"--bind", "127.0.0.1", "--port", port,
+		"--save", "", "--appendonly", "no", "--dir", t.TempDir()}, args...)}
+}
+
+// startRedis starts a Redis until the test ends, and returns it.
+func startRedis(t *testing.T, args ...string) *redis {
+	t.Helper()
+	r := newRedis(t, args...)
+	r.start(t)
+	return r
+}
+
+// start starts the server, for the first time or after kill, and returns when it answers.
+func (r *redis) start(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	cmd := exec.CommandContext(ctx, "redis-server", r.args...) // SIGKILL ends it
 	require.NoError(t, cmd.Start())
-	t.Cleanup(func() { _ = cmd.Wait() }) // killed
+	r.end = func() {
+		cancel()
+		_ = cmd.Wait() // killed
+	}
+	t.Cleanup(r.end)
 	require.Eventually(t, func() bool {
-		conn, err := net.DialTimeout("tcp", address, time.Second)
-		return err == nil && conn.Close() == nil
+		output, err := r.command(t, "ping").Output()
+		return err == nil && strings.HasPrefix(string(output), "PONG")
 	}, patience, 20*time.Millisecond)
-	return address
+}
+
+// kill ends the server by SIGKILL.
+func (r *redis) kill() { r.end() }
+
+// command returns a command for redis-cli, which prints errors of Redis as it prints values.
+func (r *redis) command(t *testing.T, words ...string) *exec.Cmd {
+	t.Helper()
+	host, port, err := net.SplitHostPort(r.address)
+	require.NoError(t, err)
+	return exec.CommandContext(t.Context(), "redis-cli", append([]string{"-h", host, "-p", port}, words...)...)
 }
 
 // redisPort returns a port on which no process listens, below those that connections get. That of a Cluster's bus, which
@@ -147,23 +181,31 @@ func redisPort(t *testing.T) int {
 	}
 }
 
-// startCluster starts a Cluster of three nodes, and returns its URL.
-func startCluster(t *testing.T) string {
+// startCluster starts a Cluster of three primaries with some replicas each, and returns its nodes.
+func startCluster(t *testing.T, replicas int) []*redis {
 	t.Helper()
-	nodes := make([]string, 3)
+	nodes := make([]*redis, 3*(1+replicas))
+	args := []string{"--cluster-replicas", strconv.Itoa(replicas), "--cluster-yes", "--cluster", "create"}
 	for i := range nodes {
-		nodes[i] = startRedis(t, "--cluster-enabled", "yes")
+		nodes[i] = startRedis(t, "--cluster-enabled", "yes", "--cluster-node-timeout", "2000")
+		args = append(args, nodes[i].address)
 	}
-	args := append([]string{"--cluster", "create"}, nodes...)
-	output, err := exec.CommandContext(t.Context(), "redis-cli", append(args, "--cluster-yes")...).CombinedOutput()
+	output, err := exec.CommandContext(t.Context(), "redis-cli", args...).CombinedOutput()
 	require.NoError(t, err, "%s", output)
-	require.Eventually(t, func() bool {
-		host, port, err := net.SplitHostPort(nodes[0])
-		if err != nil {
-			return false
-		}
-		output, err := exec.CommandContext(t.Context(), "redis-cli", "-h", host, "-p", port, "cluster", "info").Output()
-		return err == nil && strings.Contains(string(output), "cluster_state:ok")
-	}, patience, 50*time.Millisecond)
-	return strings.Join(nodes, ",")
+	for _, node := range nodes {
+		require.Eventually(t, func() bool {
+			state, err := node.command(t, "cluster", "info").Output()
+			return err == nil && strings.Contains(string(state), "cluster_state:ok")
+		}, patience, 50*time.Millisecond)
+	}
+	return nodes
+}
+
+// addresses returns the addresses of nodes, as the option --redis has them.
+func addresses(nodes []*redis) string {
+	all := make([]string, len(nodes))
+	for i, node := range nodes {
+		all[i] = node.address
+	}
+	return strings.Join(all, ",")
 }
