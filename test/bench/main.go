@@ -31,6 +31,7 @@ var parts = []struct {
 	{"requests", "Single requests", requests},
 	{"many", "Fetching from many channels", many},
 	{"jetstream", "Publishes over WebSockets and NATS JetStream", jetstream},
+	{"durable", "Durable Streams and their reference server", durableStreams},
 	{"credentials", "What a credential costs", credentials},
 	{"fanout", "Many subscribers waiting on one channel", fanOut},
 	{"waiting", "Memory of fetches that wait", waiting},
