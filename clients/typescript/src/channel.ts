@@ -17,8 +17,8 @@ export interface Draft<T = unknown> {
   /** Chosen by you, or made by the client. An ID is published once. */
   id?: string;
   /**
-   * The media type of a content that isn't JSON, such as text/plain. The content is then a Uint8Array of its bytes, or a
-   * string, which is sent in UTF-8.
+   * The media type of a content that isn't JSON, such as text/plain. The content is then a Uint8Array of its bytes, or
+   * a string, which is sent in UTF-8.
    */
   contentType?: string;
 }
@@ -73,7 +73,8 @@ function bodyOf({ id, content, contentType }: Draft, { producer }: PublishOption
   if (!producer) id ??= newId();
   if (!contentType) return { ...(id !== undefined && { id }), content };
   const bytes = typeof content === "string" ? new TextEncoder().encode(content) : (content as Uint8Array);
-  return { ...(id !== undefined && { id }), contentType, content: btoa([...bytes].map((b) => String.fromCharCode(b)).join("")) };
+  const binary = [...bytes].map((b) => String.fromCharCode(b)).join("");
+  return { ...(id !== undefined && { id }), contentType, content: btoa(binary) };
 }
 
 /** A channel of the service. Nothing checks that contents have the type T. */
@@ -88,7 +89,8 @@ export class Channel<T = unknown> {
    */
   async publish(content: T, options: PublishOptions & Omit<Draft, "content"> = {}): Promise<Published> {
     const published = await this.#post<Published>(bodyOf({ ...options, content }, options), options);
-    return options.id === undefined && !options.producer ? { ...published, duplicate: false } : published; // an earlier try of this call
+    if (options.id !== undefined || options.producer) return published;
+    return { ...published, duplicate: false }; // of an earlier try of this call
   }
 
   /** Publishes messages in one step, in order. */
@@ -99,8 +101,8 @@ export class Channel<T = unknown> {
   }
 
   /**
-   * Closes the channel: it gets no further messages in this life. Subscriptions end once they have everything. To close it
-   * again changes nothing.
+   * Closes the channel: it gets no further messages in this life. Subscriptions end once they have everything. To
+   * close it again changes nothing.
    */
   close(options: Omit<PublishOptions, "order" | "close"> = {}): Promise<Closed> {
     const query = queryOf({ ...options, close: false });

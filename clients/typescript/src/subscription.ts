@@ -3,7 +3,8 @@ import { Events } from "./events.js";
 import type { Http } from "./http.js";
 import { backoff, pause } from "./pace.js";
 import { placeOf, trim, type Hub, type Sink, type State } from "./route.js";
-import { end, messageOf, type ArrivedGap, type Arrival, type Gap, type ReceivedMessage, type Source } from "./transport.js";
+import { end, messageOf } from "./transport.js";
+import type { ArrivedGap, Arrival, Gap, ReceivedMessage, Source } from "./transport.js";
 
 /** A message of a channel. */
 export interface Message<T = unknown> extends ReceivedMessage<T> {
@@ -68,8 +69,8 @@ interface KnownGap {
 /** Subscription is the messages of a subscriber, for one loop or one handler. */
 export class Subscription<T = unknown> extends Events<SubscriptionEvents> implements AsyncIterable<Message<T>>, Sink {
   /**
-   * Settles when the subscription has ended, as after the last message of a closed channel: it rejects if that is by an error. With a listener for "error" or a loop,
-   * that needn't be handled.
+   * Settles when the subscription has ended, as after the last message of a closed channel: it rejects if that is by
+   * an error. With a listener for "error" or a loop, that needn't be handled.
    */
   readonly closed: Promise<void>;
 
@@ -104,7 +105,10 @@ export class Subscription<T = unknown> extends Events<SubscriptionEvents> implem
     if (handler) this.#handling = this.#handle(handler);
   }
 
-  /** The loop ends when the subscription does, also after the last message of a closed channel, and throws its error. Leaving the loop closes the subscription. */
+  /**
+   * The loop ends when the subscription does, also after the last message of a closed channel, and throws its error.
+   * Leaving the loop closes the subscription.
+   */
   async *[Symbol.asyncIterator](): AsyncGenerator<Message<T>, void, undefined> {
     try {
       for (let next = await this.#next(); next; next = await this.#next()) {

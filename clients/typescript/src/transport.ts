@@ -34,7 +34,8 @@ export function messageOf<T>(channel: string, m: Arrival): ReceivedMessage<T> {
   const { id, clock, contentType, publishedAt: at } = m;
   let content = m.content;
   if (contentType) content = Uint8Array.from(atob(content as string), (c) => c.charCodeAt(0));
-  return { channel, id, clock, content: content as T, contentType, publishedAt: at === undefined ? undefined : new Date(at) };
+  const publishedAt = at === undefined ? undefined : new Date(at);
+  return { channel, id, clock, content: content as T, contentType, publishedAt };
 }
 
 /** Messages that a subscriber doesn't have. */

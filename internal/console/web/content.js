@@ -1,4 +1,5 @@
-// Contents of messages that aren't JSON. They are only ever shown as text: nothing here is markup, an image or a script.
+// Contents of messages that aren't JSON. They are only ever shown as text: nothing here is markup, an image or a
+// script.
 
 const textual = /^text\/|^application\/(xml|javascript|yaml|x-ndjson)(;|$)|\+(json|xml)(;|$)/;
 

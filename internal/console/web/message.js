@@ -37,7 +37,8 @@ const Whole = ({ channel, of: m }) => m.bytes === undefined ? html`<${WholeJSON}
 function Plain({ of: text }) {
   const [all, showAll] = useState(false);
   const isCut = !all && text.length > beginning;
-  return html`<pre class="json plain">${(isCut ? text.slice(0, beginning) : text).split("\n").map(visible).join("\n")}</pre>
+  const lines = (isCut ? text.slice(0, beginning) : text).split("\n");
+  return html`<pre class="json plain">${lines.map(visible).join("\n")}</pre>
     ${isCut && html`<div><button type="button" class="link" onClick=${() => showAll(true)}>all of ${
       bytes(text.length)}</button></div>`}`;
 }
