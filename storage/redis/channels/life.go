@@ -11,6 +11,7 @@ import (
 
 	"github.com/tidemark-dev/tidemark/channel"
 	"github.com/tidemark-dev/tidemark/clock"
+	"github.com/tidemark-dev/tidemark/internal/id"
 	"github.com/tidemark-dev/tidemark/storage/redis"
 	"github.com/tidemark-dev/tidemark/storage/redis/internal/refusal"
 )
@@ -61,20 +62,23 @@ func lifeOf(d *redis.Decoder) channel.Life {
 	return life
 }
 
-// Create runs publish.lua with the properties of the life to begin.
+// Create runs publish.lua with the properties of the life to begin. Its epoch tells whether an earlier attempt, whose
+// answer was lost, has begun it.
 func (s *Store) Create(ctx context.Context, r channel.CreateRequest) (c channel.Created, err error) {
 	p := properties{Type: r.ContentType, TTL: r.TTL.Milliseconds()}
 	if !r.Ends.IsZero() {
 		p.Ends = r.Ends.UnixMilli()
 	}
-	publish := &channel.PublishRequest{Channel: r.Channel, Drafts: r.Drafts, Policy: r.Policy, Existing: r.Existing}
+	publish := &channel.PublishRequest{Channel: r.Channel, Drafts: r.Drafts, Policy: r.Policy, Existing: r.Existing,
+		Epoch: ulid.MustParse(id.New())}
 	rep, err := s.runPublish(ctx, publish, options{Create: &p, Close: r.Close})
 	switch {
 	case err != nil:
 		return c, err
 	case rep.Status == statusExists:
 		d := rep.Decoder()
-		c.Existed, c.Life = true, lifeOf(d)
+		c.Life = lifeOf(d)
+		c.Existed = c.Epoch != publish.Epoch
 		c.Clock = clockOf(d)
 		return c, d.End()
 	case !isPublished(rep):

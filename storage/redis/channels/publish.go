@@ -280,6 +280,8 @@ func (s *Store) publishCall(r *channel.PublishRequest, messages []message, separ
 	keys = append(make([]string, 0, 3+len(messages)), ch.Clock(), ch.Epoch(), ch.Subscribers())
 	newEpoch, lastEpoch, plain, each := "", "", "", "0"
 	switch {
+	case o.Create != nil && !r.Existing:
+		newEpoch = r.Epoch.String() // the same in each attempt
 	case !r.Epoch.IsZero():
 		newEpoch, lastEpoch = r.Epoch.String(), r.Epoch.String()
 	case !r.Existing:
@@ -310,7 +312,7 @@ func (s *Store) tryReplicated(ctx context.Context, publish *channel.PublishReque
 	var r redis.Reply
 	keys, args := s.publishCall(publish, messages, len(messages) == 1, o)
 	err := s.conn.Session(ctx, keys[0], func(own *redis.Session) (err error) {
-		if r, err = own.Run(ctx, publishScript, keys, args); err != nil || !isPublished(r) {
+		if r, err = own.Run(ctx, publishScript, keys, args); err != nil || !isPublished(r) && r.Status != statusExists {
 			return err
 		}
 		var again []rueidis.Completed

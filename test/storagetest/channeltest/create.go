@@ -102,6 +102,10 @@ func createTTL(s *testChannel) {
 		require.Greater(s.T, live(), 50*time.Second, name)
 		require.LessOrEqual(s.T, live(), 70*time.Second, name)
 	}
+	waiting := s.tail(earliest)
+	waiting.Wait = time.Hour
+	s.FetchWith(waiting)
+	require.Greater(s.T, live(), time.Hour, "it waits for longer than the channel would live")
 	s.SetLife(20*time.Second, channelClock)
 	s.life()
 	peek := s.tail(earliest)

@@ -83,7 +83,7 @@ if not ok then
   return {'MOVING'}
 end
 if tails then
-  channel.renew_after_read(keys, ttl_ms > 0 and properties)
+  channel.renew_after_read(keys, ttl_ms > 0 and properties, wait_ms)
 else
   channel.renew_after_poll(keys, properties, channel.ttl(properties, ttl_ms), wait_ms, read.through ~= after)
 end

@@ -56,6 +56,9 @@ elseif new_epoch == '' and not epoch then
   return {'NO_CHANNEL'}
 elseif options and options.create then
   if clock then
+    if epoch then
+      call('SET', epoch_key, value, 'KEEPTTL') -- a write that replicas can be waited for
+    end
     return {'EXISTS', value, format('%d', clock)}
   end
   properties = options.create

@@ -139,12 +139,12 @@ function channel.extend_mark(keys, properties, life_ms)
   return clocks.show(ends)
 end
 
--- renew_after_read renews a channel with a TTL of its own after a read without a subscriber. Errors are ignored: a tail
--- can be read when Redis refuses writes.
-function channel.renew_after_read(keys, properties)
+-- renew_after_read renews a channel with a TTL of its own after a read without a subscriber, for the TTL after a wait.
+-- Errors are ignored: a tail can be read when Redis refuses writes.
+function channel.renew_after_read(keys, properties, wait_ms)
   if properties and properties.ttl then
     local _, now = channel.expiry(keys.clock)
-    channel.extend(redis.pcall, keys, properties, now + properties.ttl, 0)
+    channel.extend(redis.pcall, keys, properties, now + wait_ms + properties.ttl, 0)
   end
 end
 
