@@ -11,6 +11,7 @@ var Others = []*Kind{
 	other("channel-message", "c.{<channel>}.m.<clock>", String, ""),
 	other("channel-message-id", "c.{<channel>}.mid.<id>", String, ""),
 	other("channel-subscribers", "c.{<channel>}.subs", Set, ""),
+	other("channel-producers", "c.{<channel>}.producers", Hash, ""),
 	other("channel-label", "c.{<channel>}.label", String, ""),
 	other("channel-purged", "c.{<channel>}.purged", String, ""),
 	other("channel-deleted", "c.{<channel>}.deleted", String, ""),

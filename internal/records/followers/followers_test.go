@@ -75,7 +75,7 @@ func TestFollowing(t *testing.T) {
 func TestUsersWithoutAChannel(t *testing.T) {
 	t.Parallel()
 	for _, user := range []string{"", "global", "topic:5", "shout:1", "author:2", "a:b", "a\n",
-		strings.Repeat("x", 115)} {
+		strings.Repeat("x", 499)} {
 		_, err := followers.Channel(user)
 		require.ErrorIs(t, err, &fault.Error{Slug: fault.SlugInvalidID}, "%q", user)
 	}

@@ -90,7 +90,7 @@ func named(rules []string) map[string]bool {
 }
 
 var (
-	inScript  = regexp.MustCompile(`redis\.p?call\('([A-Z]+)'(?:, '(STREAM)')?|\b(?:call|may)\('([A-Z]+)'`)
+	inScript  = regexp.MustCompile(`redis\.p?call\('([A-Z]+)'(?:, '(STREAM)')?|\b(?:call|may|read)\('([A-Z]+)'`)
 	byBuilder = regexp.MustCompile(`\bB\(\)\.([A-Z][A-Za-z]+)\(`)
 )
 

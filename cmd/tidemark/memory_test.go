@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/prometheus/procfs"
 	"github.com/stretchr/testify/require"
 )
 
@@ -14,20 +13,15 @@ import (
 func TestQuietServerReturnsMemory(t *testing.T) {
 	t.Parallel()
 	s := startServer(t, "--data-dir", t.TempDir())
-	resident := func() int { // not of the metrics, for which a server needs memory
-		p, err := procfs.NewProc(s.PID())
-		require.NoError(t, err)
-		status, err := p.NewStatus()
-		require.NoError(t, err)
-		return int(status.RssAnon)
+	kept := func() float64 { // of the heap, unused
+		return s.metric(t, "go_memstats_heap_idle_bytes") - s.metric(t, "go_memstats_heap_released_bytes")
 	}
-	before := resident()
 	content := `"` + strings.Repeat("x", 200<<10) + `"`
 	for i := range 64 {
 		status, body := s.request(t, http.MethodPut, fmt.Sprintf("%s/v1/channels/c/messages/m%d", s.url, i), content)
 		require.Equal(t, http.StatusCreated, status, body)
 	}
-	needed := resident() - before
-	require.Greater(t, needed, 1<<20)
-	eventually(t, func() bool { return resident() < before+needed/2 })
+	require.Greater(t, s.metric(t, "go_memstats_heap_sys_bytes"), 4.0*(1<<20))
+	released := s.metric(t, "go_memstats_heap_released_bytes")
+	eventually(t, func() bool { return kept() < 1<<20 && s.metric(t, "go_memstats_heap_released_bytes") > released })
 }
