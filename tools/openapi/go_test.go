@@ -28,7 +28,7 @@ func TestGoClient(t *testing.T) {
 	id := "m-1"
 	var one, batch api.DraftOrBatch
 	require.NoError(t, one.FromDraft(api.Draft{Id: &id, Content: json.RawMessage(exact)}))
-	published, err := c.PublishWithResponse(ctx, "lobby", one)
+	published, err := c.PublishWithResponse(ctx, "lobby", nil, one)
 	require.NoError(t, err)
 	require.NotNil(t, published.JSON201, "%s", published.Body)
 	first, err := published.JSON201.AsPublished()
@@ -36,13 +36,13 @@ func TestGoClient(t *testing.T) {
 	require.Equal(t, api.Published{Channel: "lobby", Id: "m-1", Clock: 1}, first)
 	require.NoError(t,
 		batch.FromDraftBatch(api.DraftBatch{{Content: json.RawMessage("null")}, {Content: json.RawMessage("[2]")}}))
-	published, err = c.PublishWithResponse(ctx, "lobby", batch)
+	published, err = c.PublishWithResponse(ctx, "lobby", nil, batch)
 	require.NoError(t, err)
 	require.NotNil(t, published.JSON201, "%s", published.Body)
 	both, err := published.JSON201.AsPublishedBatch()
 	require.NoError(t, err)
 	require.Len(t, both, 2)
-	put, err := c.PutMessageWithResponse(ctx, "lobby", "m-4", json.RawMessage(`"four"`))
+	put, err := c.PutMessageWithResponse(ctx, "lobby", "m-4", nil, json.RawMessage(`"four"`))
 	require.NoError(t, err)
 	require.Equal(t, http.StatusCreated, put.StatusCode(), "%s", put.Body)
 
