@@ -135,9 +135,7 @@ func (s *Service) Publish(ctx context.Context, r PublishRequest) ([]Published, e
 	if err != nil {
 		return nil, fmt.Errorf("publish to %s: %w", r.Channel, err)
 	}
-	if len(published) > 0 {
-		published[0].Begun = published[0].Begun || announced
-	}
+	published[0].Begun = published[0].Begun || announced
 	if r.Producer == nil {
 		markNew(published, drafts)
 	}
@@ -221,19 +219,19 @@ func (s *Service) prepare(r *PublishRequest) (err error) {
 // CloseChannel closes a channel, if it isn't closed already, and returns its position: it gets no further messages. A publish
 // can close its channel, too. It sets the request's policy. Errors: fault.SlugInvalidChannel, fault.SlugInvalidPolicy,
 // fault.SlugInvalidProducer, ErrNoChannel, and those of a producer's publish.
-func (s *Service) CloseChannel(ctx context.Context, r CloseRequest) (at Position, err error) {
+func (s *Service) CloseChannel(ctx context.Context, r CloseRequest) (life Life, err error) {
 	if r.Policy, err = s.policy(r.Channel); err != nil {
-		return at, err
+		return life, err
 	}
 	if r.Producer != nil {
 		if err := r.Producer.check(); err != nil {
-			return at, err
+			return life, err
 		}
 	}
-	if at, err = s.store.CloseChannel(ctx, r); err != nil {
-		return at, fmt.Errorf("close %s: %w", r.Channel, err)
+	if life, err = s.store.CloseChannel(ctx, r); err != nil {
+		return life, fmt.Errorf("close %s: %w", r.Channel, err)
 	}
-	return at, nil
+	return life, nil
 }
 
 // markNew reports messages with generated IDs as new, even if the store retried and found its own first attempt.

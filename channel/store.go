@@ -37,7 +37,7 @@ type Log interface {
 	PublishEach(ctx context.Context, requests []PublishRequest) []PublishResult
 	// CloseChannel closes a channel, if it isn't closed already, and returns its position. Errors: ErrNoChannel, and those
 	// of a request with a producer: also ErrProducerGap if it repeats a publish that hasn't closed the channel.
-	CloseChannel(ctx context.Context, r CloseRequest) (Position, error)
+	CloseChannel(ctx context.Context, r CloseRequest) (Life, error)
 	// Create makes a channel with properties. If it exists, nothing changes.
 	Create(ctx context.Context, r CreateRequest) (Created, error)
 	// Life reads the current life of a channel. Errors: ErrNoChannel.

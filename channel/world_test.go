@@ -566,7 +566,7 @@ func runningService(t *testing.T, limits Limits) (*Service, *world) {
 	return s, w
 }
 
-func (w *world) CloseChannel(context.Context, CloseRequest) (Position, error) { panic("not used") }
+func (w *world) CloseChannel(context.Context, CloseRequest) (Life, error) { panic("not used") }
 
 func (w *world) Create(context.Context, CreateRequest) (Created, error) { panic("not used") }
 

@@ -70,12 +70,12 @@ func (c *channels) Create(ctx context.Context, r channel.CreateRequest) (made ch
 }
 
 // CloseChannel closes a channel, as a publish without messages.
-func (c *channels) CloseChannel(ctx context.Context, r channel.CloseRequest) (at channel.Position, err error) {
+func (c *channels) CloseChannel(ctx context.Context, r channel.CloseRequest) (life channel.Life, err error) {
 	if err := c.reserved.write(r.Channel); err != nil {
-		return at, err
+		return life, err
 	}
 	if err := limits.From(ctx).Publish(ctx, 0); err != nil {
-		return at, err
+		return life, err
 	}
 	return c.service.CloseChannel(ctx, r)
 }

@@ -65,7 +65,7 @@ func TestStreamOfAClosedChannel(t *testing.T) {
 		s.ping()
 		tail.ping()
 		closing(t, h, "c", "a")
-		gone := func(path, id string) {
+		answersNothing := func(path, id string) {
 			t.Helper()
 			got := h.Do("GET", path, "", servertest.Header{Name: "Last-Event-ID", Value: id})
 			require.Equal(t, http.StatusNoContent, got.Status, "%s: %s", path, got.Body)
@@ -77,11 +77,11 @@ func TestStreamOfAClosedChannel(t *testing.T) {
 			s.ends("closed")
 			require.Equal(t, last, s.lastID)
 		}
-		gone(tailOfC, tail.lastID)
+		answersNothing(tailOfC, tail.lastID)
 		again := openEvents(t, h, streamOfS, servertest.Header{Name: "Last-Event-ID", Value: s.lastID})
 		require.Equal(t, "a", again.message().ID, "nothing is acknowledged")
 		again.ends("closed")
-		gone(streamOfS+"?ack=resume", s.lastID)
+		answersNothing(streamOfS+"?ack=resume", s.lastID)
 		require.Empty(t, h.Fetch("c", "s").Messages, "the reconnect has acknowledged it")
 
 		closing(t, h, "d", "a") // a channel that nobody has read
@@ -89,7 +89,7 @@ func TestStreamOfAClosedChannel(t *testing.T) {
 		empty := openEvents(t, h, "/v1/channels/d/subscribers/s/stream")
 		empty.next() // the end has an ID, though nothing came before it
 		require.NotEmpty(t, empty.lastID)
-		gone("/v1/channels/d/subscribers/s/stream", empty.lastID)
+		answersNothing("/v1/channels/d/subscribers/s/stream", empty.lastID)
 	}
 }
 

@@ -48,13 +48,6 @@ func NewReply(script string, result rueidis.RedisResult) (Reply, error) {
 	return Reply{Status: Status(text), script: script, values: values[1:]}, nil
 }
 
-// Slice returns a reply with the same status and some of the values, those from first to before end that exist.
-func (r Reply) Slice(first, end int) Reply {
-	n := len(r.values)
-	r.values = r.values[min(first, n):min(end, n)]
-	return r
-}
-
 // Decoder returns a decoder of the values after the status.
 func (r Reply) Decoder() *Decoder { return &Decoder{name: r.script, values: r.values} }
 

@@ -103,8 +103,8 @@ func TestAIChat(t *testing.T) {
 	ann.completes(1, question, answer)
 	ann.completes(2, "First?", answer)
 
-	gone := open(e.url + "/#00000000-0000-4000-8000-000000000000/1")
-	gone.sees("p", "This chat is gone")
+	deleted := open(e.url + "/#00000000-0000-4000-8000-000000000000/1")
+	deleted.sees("p", "This chat is gone")
 }
 
 // catchUp returns what is on a stream.

@@ -90,16 +90,12 @@ func orderOf(h http.Header) (string, error) {
 
 // close closes a stream without appending to it.
 func (d *api) close(c *web.Call, r *channel.PublishRequest) error {
-	at, err := d.channels.CloseChannel(c.Context(), channel.CloseRequest{Channel: r.Channel, Producer: r.Producer})
-	if err != nil {
-		return err
-	}
-	life, err := d.channels.Life(c.Context(), r.Channel)
+	life, err := d.channels.CloseChannel(c.Context(), channel.CloseRequest{Channel: r.Channel, Producer: r.Producer})
 	if err != nil {
 		return err
 	}
 	answer := c.Response().Header()
-	answer.Set(streamNext, offset(at.Epoch, at.Clock, life.First))
+	answer.Set(streamNext, offset(life.Epoch, life.Clock, life.First))
 	answer.Set(streamClosed, yes)
 	if r.Producer != nil {
 		setNumber(answer, producerEpoch, r.Producer.Epoch)

@@ -109,13 +109,17 @@ func location(r *http.Request) string {
 	return scheme + r.Host + r.URL.EscapedPath()
 }
 
+// life returns the name and the life of the channel that is the stream of a call.
+func (d *api) life(c *web.Call) (name string, life channel.Life, err error) {
+	if name, err = d.name(c); err == nil {
+		life, err = d.channels.Life(c.Context(), name)
+	}
+	return name, life, err
+}
+
 // remove is DELETE of a stream.
 func (d *api) remove(c *web.Call) error {
-	name, err := d.name(c)
-	if err != nil {
-		return err
-	}
-	life, err := d.channels.Life(c.Context(), name)
+	name, life, err := d.life(c)
 	if err != nil {
 		return err
 	}
@@ -134,11 +138,7 @@ var errNoStream = &fault.Error{Kind: fault.MethodNotAllowed, Slug: fault.SlugMet
 
 // head is HEAD of a stream.
 func (d *api) head(c *web.Call) error {
-	name, err := d.name(c)
-	if err != nil {
-		return err
-	}
-	life, err := d.channels.Life(c.Context(), name)
+	_, life, err := d.life(c)
 	if err != nil {
 		return err
 	}

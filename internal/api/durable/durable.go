@@ -25,7 +25,7 @@ const DefaultAge = time.Minute
 type Channels interface {
 	Create(ctx context.Context, r channel.CreateRequest) (channel.Created, error)
 	Publish(ctx context.Context, r channel.PublishRequest) ([]channel.Published, error)
-	CloseChannel(ctx context.Context, r channel.CloseRequest) (channel.Position, error)
+	CloseChannel(ctx context.Context, r channel.CloseRequest) (channel.Life, error)
 	Life(ctx context.Context, name string) (channel.Life, error)
 	Read(ctx context.Context, q channel.ReadQuery) (channel.Reading, error)
 	Delete(ctx context.Context, name string) error

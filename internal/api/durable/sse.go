@@ -8,18 +8,14 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/tidemark-dev/tidemark/channel"
+	"github.com/tidemark-dev/tidemark/internal/api/streams"
 	"github.com/tidemark-dev/tidemark/internal/api/web"
-	"github.com/tidemark-dev/tidemark/internal/unsent"
 	"github.com/tidemark-dev/tidemark/internal/wire"
 )
-
-// pingEvery is how often a stream without messages sends a comment, so that proxies keep its connection.
-const pingEvery = 15 * time.Second
 
 // events is GET of a stream as server-sent events. The first read decides the status; what follows is read until there
 // is no more, and then sent as it arrives.
@@ -49,35 +45,27 @@ func (d *api) events(c *web.Call, q *readQuery, from channel.ReadQuery) error {
 	return nil
 }
 
-// writer writes the events of a stream. A client that doesn't read in time is cut off: it resumes.
+// writer writes the events of a stream.
 type writer struct {
-	call      *web.Call
-	out       *http.ResponseController
-	unwrapped *http.ResponseController // of net/http's writer, whose Flush returns errors
-	counts    *counts
-	life      *channel.Life
-	asJSON    bool
-	asText    bool
-	cursor    string // the client's last one
-	bytes     []byte
+	call   *web.Call
+	out    *streams.Output
+	life   *channel.Life
+	asJSON bool
+	asText bool
+	cursor string // the client's last one
+	bytes  []byte
 }
 
 func newWriter(c *web.Call, counts *counts, life *channel.Life, cursor string) *writer {
-	w := &writer{call: c, out: http.NewResponseController(c.Response()), counts: counts, life: life,
-		asJSON: isJSON(life), asText: strings.HasPrefix(mediaOf(life.ContentType), "text/"), cursor: cursor}
-	w.unwrapped = w.out
-	if wrapped, ok := c.Response().(interface{ Unwrap() http.ResponseWriter }); ok {
-		w.unwrapped = http.NewResponseController(wrapped.Unwrap())
-	}
-	return w
+	return &writer{call: c, out: streams.NewOutput(c, counts.cut), life: life, asJSON: isJSON(life),
+		asText: strings.HasPrefix(mediaOf(life.ContentType), "text/"), cursor: cursor}
 }
 
 // run writes what was read and what arrives, until the stream ends, is as old as it may become, or its client or the
 // server goes. The error is that of a write.
 func (w *writer) run(ctx context.Context, s stream, r *channel.Reading, end time.Time) error {
-	_ = w.out.SetReadDeadline(time.Time{}) // net/http's would end the stream; fails only without a connection
 	w.setHeaders()
-	w.call.Response().WriteHeader(http.StatusOK)
+	w.out.Begin()
 	w.data(r.Messages)
 	w.control(r.Through.Text(r.First), !r.More, r.Ended())
 	if err := w.flush(); err != nil || r.Ended() {
@@ -86,7 +74,7 @@ func (w *writer) run(ctx context.Context, s stream, r *channel.Reading, end time
 	w.call.EndSpan()
 	at := r.Through
 	for {
-		arrivals, err := s.Next(ctx, min(pingEvery, time.Until(end)))
+		arrivals, err := s.Next(ctx, min(streams.PingEvery, time.Until(end)))
 		broken := w.arrived(arrivals, &at)
 		closed := errors.Is(err, channel.ErrStreamClosed) && !broken
 		if err == nil && len(arrivals) > 0 || closed {
@@ -129,7 +117,7 @@ func (w *writer) arrived(arrivals []channel.Arrival, at *channel.Offset) (broken
 	return broken
 }
 
-// stream is what the writer needs of a streams.Stream.
+// stream is the part of a streams.Stream that the writer uses.
 type stream interface {
 	Next(ctx context.Context, wait time.Duration) ([]channel.Arrival, error)
 	CaughtUp() bool
@@ -204,23 +192,7 @@ func (w *writer) control(next string, upToDate, closed bool) {
 }
 
 // flush sends what is buffered.
-func (w *writer) flush() error {
-	b := w.bytes
-	if w.bytes = b[:0]; cap(b) > unsent.Small {
-		w.bytes = nil
-	}
-	began, inTime := time.Now(), pingEvery+unsent.Time(int64(len(b)))
-	_ = w.out.SetWriteDeadline(began.Add(inTime)) // fails only without a connection
-	_, err := w.call.Response().Write(b)
-	if err == nil {
-		err = w.unwrapped.Flush()
-	}
-	unsent.From(w.call.Context()).Shrink(0)
-	if err == nil {
-		return nil
-	}
-	if errors.Is(err, os.ErrDeadlineExceeded) || time.Since(began) >= inTime {
-		w.counts.cut.Inc()
-	}
-	return fmt.Errorf("write %d bytes of a stream: %w", len(b), err)
+func (w *writer) flush() (err error) {
+	w.bytes, err = w.out.Flush(w.bytes)
+	return err
 }

@@ -3,11 +3,9 @@ package streams
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"os"
 	"time"
 
 	"github.com/tidemark-dev/tidemark/channel"
@@ -169,31 +167,24 @@ func setHeaders(c *web.Call) {
 
 // timeToRead returns the time in which a client must read a number of bytes: until after the next ping, and the time for
 // the bytes.
-func timeToRead(n int) time.Duration { return pingEvery + unsent.Time(int64(n)) }
+func timeToRead(n int) time.Duration { return PingEvery + unsent.Time(int64(n)) }
 
-// writer writes the events of a stream by net/http. A client that doesn't read in time is cut off: it resumes.
+// writer writes the events of a stream by net/http.
 type writer struct {
 	encoder
-	call      *web.Call
-	out       *http.ResponseController
-	unwrapped *http.ResponseController // of net/http's writer, whose Flush returns errors
-	counts    *counts
+	call   *web.Call
+	out    *Output
+	counts *counts
 }
 
 func newWriter(c *web.Call, counts *counts) *writer {
-	w := &writer{call: c, out: http.NewResponseController(c.Response()), counts: counts}
-	w.unwrapped = w.out
-	if wrapped, ok := c.Response().(interface{ Unwrap() http.ResponseWriter }); ok {
-		w.unwrapped = http.NewResponseController(wrapped.Unwrap())
-	}
-	return w
+	return &writer{call: c, out: NewOutput(c, counts.cut), counts: counts}
 }
 
 // begin writes the headers and the first ping.
 func (w *writer) begin(began string) error {
-	_ = w.out.SetReadDeadline(time.Time{}) // net/http's would end the stream; fails only without a connection
 	setHeaders(w.call)
-	w.call.Response().WriteHeader(http.StatusOK)
+	w.out.Begin()
 	w.appendBegin(began)
 	return w.flush()
 }
@@ -224,25 +215,9 @@ func (w *writer) arrived(arrivals []channel.Arrival) error {
 func jsonOf(m *channel.Message) []byte { return wire.AppendMessage(nil, m) }
 
 // flush sends what is buffered.
-func (w *writer) flush() error {
-	b := w.bytes
-	if w.bytes = b[:0]; cap(b) > unsent.Small {
-		w.bytes = nil
-	}
-	began, inTime := time.Now(), timeToRead(len(b))
-	_ = w.out.SetWriteDeadline(began.Add(inTime)) // fails only without a connection
-	_, err := w.call.Response().Write(b)
-	if err == nil {
-		err = w.unwrapped.Flush()
-	}
-	unsent.From(w.call.Context()).Shrink(0)
-	if err == nil {
-		return nil
-	}
-	if errors.Is(err, os.ErrDeadlineExceeded) || time.Since(began) >= inTime {
-		w.counts.cut.Inc()
-	}
-	return writeError(len(b), err)
+func (w *writer) flush() (err error) {
+	w.bytes, err = w.out.Flush(w.bytes)
+	return err
 }
 
 func writeError(n int, err error) error { return fmt.Errorf("write %d bytes of a stream: %w", n, err) }

@@ -161,7 +161,7 @@ func (d *directStream) quick(w *worker) (done bool) {
 	}
 	d.startChunk(w.buffer)
 	n, err := d.events.each(arrivals, w.jsonOf, func(messages int) error { return d.tryChunk(w, messages, now) })
-	if len(arrivals) == 0 && !now.Before(d.wrote.Add(pingEvery)) {
+	if len(arrivals) == 0 && !now.Before(d.wrote.Add(PingEvery)) {
 		d.events.appendPing()
 		err = d.tryChunk(w, 0, now)
 	}
@@ -174,7 +174,7 @@ func (d *directStream) quick(w *worker) (done bool) {
 	if !done || d.call.Context().Err() != nil || !now.Before(d.end) {
 		return false
 	}
-	again = slices.MinFunc([]time.Time{again, d.wrote.Add(pingEvery), d.end}, time.Time.Compare)
+	again = slices.MinFunc([]time.Time{again, d.wrote.Add(PingEvery), d.end}, time.Time.Compare)
 	d.alarm.set(again, now, &d.task)
 	return true
 }

@@ -22,8 +22,8 @@ import (
 // DefaultAge is the default of Options.Age.
 const DefaultAge = time.Hour
 
-// pingEvery is how often a stream without messages sends a comment, so that proxies keep its connection.
-const pingEvery = 15 * time.Second
+// PingEvery is how often a stream without messages sends a comment, so that proxies keep its connection.
+const PingEvery = 15 * time.Second
 
 // Stream is a stream of messages, as *channel.Stream.
 type Stream interface {
@@ -171,7 +171,7 @@ func (e *api) run(ctx context.Context, s Stream, w *writer, end time.Time) error
 	}
 	w.call.EndSpan() // deliveries have their own
 	for {
-		arrivals, err := s.Next(ctx, min(pingEvery, time.Until(end)))
+		arrivals, err := s.Next(ctx, min(PingEvery, time.Until(end)))
 		if len(arrivals) > 0 {
 			span := delivery(ctx, arrivals)
 			err := w.arrived(arrivals)

@@ -199,7 +199,7 @@ func (s *socket) start() {
 	s.limitFrames(maxFrame)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.tick = time.AfterFunc(min(pingEvery, s.untilEnd()), func() {
+	s.tick = time.AfterFunc(min(PingEvery, s.untilEnd()), func() {
 		if !s.begin() {
 			return
 		}
@@ -240,20 +240,20 @@ func (s *socket) recovered() {
 // connection if the client is dead, or takes too long to send a frame. It returns after which time it must be called
 // again.
 func (s *socket) look() time.Duration {
-	now, next := time.Now(), min(pingEvery, s.untilEnd())
+	now, next := time.Now(), min(PingEvery, s.untilEnd())
 	if next <= 0 {
 		if s.known.Load() || now.Sub(s.opened) >= s.age {
 			go s.end(endAge, websocket.StatusGoingAway)
 		} else {
 			go s.end(endCredential, statusCredential)
 		}
-		return pingEvery
+		return PingEvery
 	}
 	if at := s.began.Load(); at != 0 {
 		remaining := web.BodyTime(s.size.Load()) - now.Sub(time.Unix(0, at))
 		if remaining < 0 {
 			go s.end(endInvalid, websocket.StatusPolicyViolation)
-			return pingEvery
+			return PingEvery
 		}
 		next = min(next, remaining+time.Second)
 	}
@@ -261,15 +261,15 @@ func (s *socket) look() time.Duration {
 	switch {
 	case silent > deadAfter:
 		s.pipe.abort()
-		return pingEvery
+		return PingEvery
 	case silent > silentAfter:
 		s.asked.Store(true)
 		go s.ping()
 		return next
 	}
 	quiet := time.Since(time.Unix(0, s.pipe.wrote.Load()))
-	if quiet < pingEvery {
-		return min(next, max(time.Second, pingEvery-quiet))
+	if quiet < PingEvery {
+		return min(next, max(time.Second, PingEvery-quiet))
 	}
 	if s.pipe.isIdle() {
 		s.answer(wire.FramePing, 0)

@@ -16,7 +16,7 @@ import (
 // Messages publishes messages.
 type Messages interface {
 	Publish(ctx context.Context, r channel.PublishRequest) ([]channel.Published, error)
-	CloseChannel(ctx context.Context, r channel.CloseRequest) (channel.Position, error)
+	CloseChannel(ctx context.Context, r channel.CloseRequest) (channel.Life, error)
 }
 
 type messages struct{ service Messages }

@@ -62,8 +62,8 @@ func lifeOf(d *redis.Decoder) channel.Life {
 	return life
 }
 
-// Create runs publish.lua with the properties of the life to begin. Its epoch tells whether an earlier attempt, whose
-// answer was lost, has begun it.
+// Create runs publish.lua with the properties of the life to begin. All attempts have the same epoch: if the channel
+// exists with that epoch, an earlier attempt began it, and its answer was lost.
 func (s *Store) Create(ctx context.Context, r channel.CreateRequest) (c channel.Created, err error) {
 	p := properties{Type: r.ContentType, TTL: r.TTL.Milliseconds()}
 	if !r.Ends.IsZero() {
@@ -114,21 +114,24 @@ func (s *Store) runPublish(ctx context.Context, r *channel.PublishRequest, o opt
 }
 
 // CloseChannel runs publish.lua without messages.
-func (s *Store) CloseChannel(ctx context.Context, r channel.CloseRequest) (channel.Position, error) {
+func (s *Store) CloseChannel(ctx context.Context, r channel.CloseRequest) (life channel.Life, err error) {
 	publish := &channel.PublishRequest{Channel: r.Channel, Policy: r.Policy, Producer: r.Producer, Existing: true,
 		Close: true}
 	rep, err := s.runPublish(ctx, publish, optionsOf(publish))
 	if err != nil {
-		return channel.Position{}, err
+		return life, err
 	}
 	if !isPublished(rep) {
-		return channel.Position{}, refusals.Error(rep)
+		return life, refusals.Error(rep)
 	}
+	d := rep.Decoder()
+	life = lifeOf(d)
 	published, err := decodePublished(reply{Reply: rep, of: 1}, make([]channel.Draft, 1), r.Producer)
 	if err != nil {
-		return channel.Position{}, err
+		return life, err
 	}
-	return channel.Position{Epoch: published[0].Epoch, Clock: published[0].Clock, Closed: true}, nil
+	life.Clock, life.Closed = published[0].Clock, true
+	return life, nil
 }
 
 // Life reads the clock and the value of the epoch's key. While the slot is being moved, it reads key by key.

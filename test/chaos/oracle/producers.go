@@ -41,7 +41,7 @@ type producedLog struct {
 	readers      map[string]*producedHistory
 }
 
-// producedHistory is what a reader has received.
+// producedHistory is the messages that a reader has received.
 type producedHistory struct {
 	judged bool
 	parts  []Part

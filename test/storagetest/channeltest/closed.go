@@ -22,10 +22,10 @@ func closedCases() []testCase {
 // closeChannel closes the channel, and returns its position.
 func (s *testChannel) closeChannel() channel.Position {
 	s.T.Helper()
-	at, err := s.Store.CloseChannel(s.Ctx(), channel.CloseRequest{Channel: s.Name, Policy: s.Policy})
+	life, err := s.Store.CloseChannel(s.Ctx(), channel.CloseRequest{Channel: s.Name, Policy: s.Policy})
 	require.NoError(s.T, err)
-	require.True(s.T, at.Closed)
-	return at
+	require.True(s.T, life.Closed)
+	return life.Position
 }
 
 // refusedBy requires that a publish was refused by an error with the channel's position.

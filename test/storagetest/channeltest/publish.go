@@ -305,10 +305,10 @@ func contentTyped(s *testChannel) {
 		s.isDraft(&all[i], &b.Messages[i])
 	}
 	for i := range all {
-		one := s.FetchUpTo("s", 1)
-		require.Len(s.T, one.Messages, 1)
-		s.isDraft(&all[i], &one.Messages[0])
-		s.Ack("s", one)
+		next := s.FetchUpTo("s", 1)
+		require.Len(s.T, next.Messages, 1)
+		s.isDraft(&all[i], &next.Messages[0])
+		s.Ack("s", next)
 	}
 	s.Reads("s", 0)
 }
